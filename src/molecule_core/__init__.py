@@ -1,0 +1,1 @@
+"""Molecule: an organisation of AI agents in which no agent goes silent."""

@@ -1,0 +1,46 @@
+"""Credentials and those who hold them."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Kind(StrEnum):
+    """The three kinds of credential. They share no table."""
+
+    PERSON = "person"
+    WORKSPACE = "workspace"
+    ADMIN = "admin"
+
+
+class Role(StrEnum):
+    """What a person may do in the organisation; each may also do what the ones before may."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    OWNER = "owner"
+
+
+class Caller(Struct, frozen=True):
+    """Who the credential proves it is. `org_id` is empty for the admin, who belongs to every organisation."""
+
+    kind: Kind
+    id: str
+    org_id: str
+    role: Role
+    name: str
+    expires_at: int | None = None
+
+
+class Person(Struct, frozen=True):
+    """Somebody who looks at the canvas. Times in microseconds."""
+
+    id: str
+    org_id: str
+    name: str
+    role: str
+    created_at: int
+
+
+ADMIN = Caller(kind=Kind.ADMIN, id="admin", org_id="", role=Role.OWNER, name="admin")
+"""The holder of the server's own token: an owner of every organisation."""

@@ -1,0 +1,29 @@
+-- Persons and tokens.
+
+-- name: insert_person
+-- a new person
+INSERT INTO persons (id, org_id, name, role, created_at) VALUES (:id, :org_id, :name, :role, :created_at);
+
+-- name: persons_of_org
+-- the persons of an organisation, oldest first
+SELECT id, org_id, name, role, created_at FROM persons WHERE org_id = :org_id ORDER BY id;
+
+-- name: insert_person_token
+-- a new token of a person, hashed
+INSERT INTO person_tokens (hash, hint, person_id, created_at, expires_at)
+VALUES (:hash, :hint, :person_id, :created_at, :expires_at);
+
+-- name: insert_workspace_token
+-- a new token of a workspace, hashed
+INSERT INTO workspace_tokens (hash, hint, org_id, workspace_id, created_at)
+VALUES (:hash, :hint, :org_id, :workspace_id, :created_at);
+
+-- name: person_by_token
+-- whom a live person token belongs to
+SELECT p.id, p.org_id, p.role, p.name, t.expires_at
+FROM person_tokens t JOIN persons p ON p.id = t.person_id
+WHERE t.hash = :hash AND t.revoked_at IS NULL;
+
+-- name: workspace_by_token
+-- which workspace a live token belongs to
+SELECT workspace_id, org_id FROM workspace_tokens WHERE hash = :hash AND revoked_at IS NULL;

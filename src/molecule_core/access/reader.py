@@ -1,0 +1,68 @@
+"""From a token to its holder."""
+
+import hmac
+from collections.abc import Sequence
+
+from molecule_core.access.model import ADMIN, Caller, Kind, Person, Role
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.tokens import PERSON_PREFIX, WORKSPACE_PREFIX, hash_of, prefix_of
+from molecule_core.store.database import Row, Store
+
+# A known token costs one dictionary look-up; above this many the oldest is forgotten and looked up again.
+_REMEMBERED = 200_000
+
+
+class AccessReader:
+    """Knows who holds which credential. Remembers what it looked up: a token never changes its holder."""
+
+    def __init__(self, store: Store, clock: Clock, admin_token: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._admin_hash = hash_of(admin_token)
+        self._known: dict[str, Caller] = {}
+
+    async def caller(self, token: str) -> Caller | None:
+        """Who holds this token; None if nobody does (any more)."""
+        hashed = hash_of(token)
+        known = self._known.get(hashed)
+        if known is None:
+            known = await self._look_up(token, hashed)
+            if known is None:
+                return None
+            self._remember(hashed, known)
+        if known.expires_at is not None and known.expires_at <= self._clock.now():
+            return None
+        return known
+
+    async def _look_up(self, token: str, hashed: str) -> Caller | None:
+        if hmac.compare_digest(hashed, self._admin_hash):
+            return ADMIN
+        prefix = prefix_of(token)
+        if prefix == WORKSPACE_PREFIX:
+            return _workspace(await self._store.rows("workspace_by_token", {"hash": hashed}))
+        if prefix == PERSON_PREFIX:
+            return _person(await self._store.rows("person_by_token", {"hash": hashed}))
+        return None
+
+    def _remember(self, hashed: str, caller: Caller) -> None:
+        if len(self._known) >= _REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[hashed] = caller
+
+    async def persons(self, org_id: str) -> list[Person]:
+        """The persons of an organisation, oldest first."""
+        return [Person(*row) for row in await self._store.rows("persons_of_org", {"org_id": org_id})]
+
+
+def _workspace(rows: Sequence[Row]) -> Caller | None:
+    if not rows:
+        return None
+    workspace_id, org_id = rows[0]
+    return Caller(kind=Kind.WORKSPACE, id=workspace_id, org_id=org_id, role=Role.OPERATOR, name="")
+
+
+def _person(rows: Sequence[Row]) -> Caller | None:
+    if not rows:
+        return None
+    person_id, org_id, role, name, expires_at = rows[0]
+    return Caller(kind=Kind.PERSON, id=person_id, org_id=org_id, role=Role(role), name=name, expires_at=expires_at)

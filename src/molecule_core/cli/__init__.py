@@ -1,0 +1,86 @@
+"""The `molecule` command: one file a verb, loaded when it is called. Above: a person. Below: server, client, ground."""
+
+import importlib.metadata
+import sys
+from typing import Any
+
+import click
+
+from molecule_core.ground.errors import MoleculeError
+
+# Each verb is imported only when it is called, so that `--help` and short verbs stay quick.
+
+
+def _serve() -> click.Command:
+    from molecule_core.cli.serve import command
+
+    return command
+
+
+def _up() -> click.Command:
+    from molecule_core.cli.up import command
+
+    return command
+
+
+def _admin() -> click.Command:
+    from molecule_core.cli.admin import command
+
+    return command
+
+
+def _backup() -> click.Command:
+    from molecule_core.cli.backup import command
+
+    return command
+
+
+def _restore() -> click.Command:
+    from molecule_core.cli.restore import command
+
+    return command
+
+
+def _doctor() -> click.Command:
+    from molecule_core.cli.doctor import command
+
+    return command
+
+
+VERBS = {
+    "serve": ("Serve until a signal comes.", _serve),
+    "up": ("Serve, and say how to connect.", _up),
+    "admin": ("The server's own token.", _admin),
+    "backup": ("Copy the store while it is in use.", _backup),
+    "restore": ("Put a copy back.", _restore),
+    "doctor": ("Look for what is wrong, and say what to do.", _doctor),
+}
+
+
+class LazyVerbs(click.Group):
+    """Knows the verbs by name before it has loaded one."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        return VERBS[name][1]() if name in VERBS else None
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, text) for verb, (text, _) in VERBS.items()])
+
+
+@click.group(cls=LazyVerbs)
+@click.version_option(importlib.metadata.version("molecule-core"), prog_name="molecule")
+def molecule() -> None:
+    """An organisation of AI agents in which no agent goes silent."""
+
+
+def main(args: list[str] | None = None) -> Any:
+    """The entry point. A refusal is one line on standard error and exit code 2."""
+    try:
+        return molecule.main(args, prog_name="molecule")
+    except MoleculeError as error:
+        click.echo(f"molecule: {error.text}", err=True)
+        sys.exit(2)

@@ -1,0 +1,20 @@
+"""`molecule backup`: a copy of the store, also while it is in use."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from molecule_core.cli.options import refuse_postgres, settings_from, state_options
+from molecule_core.store.backup import back_up
+
+
+@click.command("backup")
+@click.argument("copy", type=click.Path(path_type=Path))
+@state_options
+def command(copy: Path, **flags: Any) -> None:
+    """Write one consistent copy of the store to COPY, a new file. A running server goes on."""
+    settings = settings_from(**flags)
+    refuse_postgres(settings, "pg_dump --format=custom --file=COPY DATABASE")
+    size = back_up(settings.state, copy)
+    click.echo(f"{copy}: {size:,} bytes. The admin token is not in it.")

@@ -1,0 +1,84 @@
+"""What several verbs share: flags that become settings, and the state folder with its admin token."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from molecule_core.ground.errors import BadSettings
+from molecule_core.ground.ids import SystemRandomness
+from molecule_core.ground.settings import Settings, environment, load_settings, own_admin_token
+from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN, new_admin_token
+
+F = TypeVar("F", bound=Callable[..., Any])
+ADMIN_TOKEN_FILE = "admin-token"
+
+
+def state_options(command: F) -> F:
+    """The flags of every verb that touches a store."""
+    for option in (
+        click.option("--state-dir", help="Where the store, the admin token and files live.  [default: ~/.molecule]"),
+        click.option(
+            "--database",
+            help="postgresql://... instead of SQLite in the state folder. A password belongs "
+            "into MOLECULE_DATABASE or ~/.pgpass, not on the command line.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def serve_options(command: F) -> F:
+    """The flags of the verbs that serve."""
+    for option in (
+        click.option("--allowed-host", "allowed_hosts", multiple=True, help="Another host name to answer for."),
+        click.option("--public-url", help="The address that agents and people are told, behind a proxy."),
+        click.option("--log-format", type=click.Choice(["text", "json"]), help="How to log.  [default: text]"),
+        click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="What to log."),
+        click.option("--port", type=int, help="[default: 8080]"),
+        click.option("--host", help="[default: 127.0.0.1]"),
+    ):
+        command = option(command)
+    return state_options(command)
+
+
+def settings_from(**flags: Any) -> Settings:
+    """The settings in force for these flags."""
+    if not flags.get("allowed_hosts"):
+        flags["allowed_hosts"] = None
+    return load_settings(environment(), flags)
+
+
+def prepare_state(settings: Settings) -> Path:
+    """The state folder, made for its owner alone. Raises BadSettings."""
+    folder = settings.state
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadSettings(reason=f"the state folder {folder} cannot be made: {error.strerror}") from None
+    return folder
+
+
+def admin_token(settings: Settings) -> str:
+    """The server's own token: the operator's, or the one in the state folder, made at the first start (mode 0600)."""
+    if own := own_admin_token(environment()):
+        if len(own) < SHORTEST_OWN_TOKEN:
+            raise BadSettings(reason=f"MOLECULE_ADMIN_TOKEN must have at least {SHORTEST_OWN_TOKEN} characters")
+        return own
+    path = prepare_state(settings) / ADMIN_TOKEN_FILE
+    token = new_admin_token(SystemRandomness())
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return path.read_text(encoding="ascii").strip()
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(token + "\n")
+    return token
+
+
+def refuse_postgres(settings: Settings, tool: str) -> None:
+    """PostgreSQL brings its own tools for copies. Raises BadSettings, which names them."""
+    if settings.database:
+        raise BadSettings(reason=f"the store is PostgreSQL; use its own tool: {tool}")

@@ -1,0 +1,109 @@
+"""A caller of the public API: one server, at most one credential."""
+
+from types import TracebackType
+from typing import Any
+
+import httpx2
+import msgspec
+
+# Longer than the longest long-poll, so that a silent answer is the server's doing and not ours.
+_PATIENCE_SECONDS = 60.0
+
+
+class ApiError(Exception):
+    """The server refused. `status` is HTTP's, `problem` the whole answer, `code` its short name."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        self.status = status
+        self.problem = problem
+        super().__init__(f"{status}: {problem.get('error', problem)}")
+
+    @property
+    def code(self) -> str:
+        """The short name of the refusal, as docs/errors.md lists it; empty if there is none."""
+        return str(self.problem.get("code", ""))
+
+
+class NoAnswer(Exception):
+    """The server could not be reached, or hung up. Whether it did what was asked is not known: ask again with the same
+    messageId, which makes it safe."""
+
+
+class Api:
+    """Speaks JSON over HTTP to one server. An async context manager; connections are kept between calls."""
+
+    def __init__(self, url: str, token: str | None = None, *, seconds: float = _PATIENCE_SECONDS) -> None:
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        # A proxy that the environment names is for the world outside, not for an agent's own server.
+        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=seconds, trust_env=False)
+
+    async def __aenter__(self) -> "Api":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Lets go of all connections."""
+        await self._http.aclose()
+
+    async def get(self, path: str, **query: Any) -> Any:
+        """What a path answers. Raises ApiError, NoAnswer."""
+        return await self.call("GET", path, query=query)
+
+    async def post(self, path: str, body: Any = None, **query: Any) -> Any:
+        """What a path answers to a body. Raises ApiError, NoAnswer."""
+        return await self.call("POST", path, body=body, query=query)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        """One request; query fields that are None are left out. Raises ApiError, NoAnswer."""
+        fields = {name: value for name, value in (query or {}).items() if value is not None}
+        content = None if body is None else msgspec.json.encode(body)
+        sent = {"content-type": "application/json", **(headers or {})}
+        try:
+            answer = await self._http.request(method, path, params=fields, content=content, headers=sent)
+        except httpx2.TransportError as error:
+            raise NoAnswer(str(error) or type(error).__name__) from error
+        value = _value_of(answer)
+        if answer.status_code >= httpx2.codes.BAD_REQUEST:
+            raise ApiError(answer.status_code, value if isinstance(value, dict) else {"error": str(value)})
+        return value
+
+    # -- messages ------------------------------------------------------------------------------------------------------
+
+    async def send(
+        self, workspace_id: str, text: str, *, message_id: str | None = None, intent: str = "request"
+    ) -> Any:
+        """A message to a workspace; returns the receipt. Raises ApiError, NoAnswer."""
+        message: dict[str, Any] = {"role": "user", "parts": [{"kind": "text", "text": text}]}
+        message["metadata"] = {"intent": intent}
+        if message_id is not None:
+            message["messageId"] = message_id
+        body = {"jsonrpc": "2.0", "id": message_id, "method": "message/send", "params": {"message": message}}
+        return await self.post(f"/workspaces/{workspace_id}/a2a", body)
+
+    async def claim(self, workspace_id: str, *, lease: int = 60, wait: int = 25, limit: int = 100) -> Any:
+        """Takes messages out of one's inbox; waits for a first one. Each must be acknowledged within the lease."""
+        return await self.get(f"/workspaces/{workspace_id}/activity", claim=lease, wait=wait, limit=limit)
+
+    async def ack(self, workspace_id: str, row: dict[str, Any]) -> Any:
+        """Says that a claimed message is handled."""
+        handled = {"activity_id": row["id"], "attempt": row["attempt"]}
+        return await self.post(f"/workspaces/{workspace_id}/activity/ack", handled)
+
+
+def _value_of(answer: httpx2.Response) -> Any:
+    try:
+        return msgspec.json.decode(answer.content)
+    except msgspec.DecodeError:
+        return answer.text[:500]

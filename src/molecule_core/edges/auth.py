@@ -1,0 +1,99 @@
+"""Who calls, and may they? The guards that stand before every handler."""
+
+from molecule_core.access.model import ADMIN, Caller, Kind
+from molecule_core.access.reader import AccessReader
+from molecule_core.access.rules import may
+from molecule_core.edges.routes import Reach, Route, Who
+from molecule_core.ground.clock import rfc3339
+from molecule_core.ground.errors import (
+    CredentialNotAccepted,
+    InvalidCaller,
+    InvalidCredential,
+    MissingCredential,
+    NotFound,
+    RoleTooLow,
+    WorkspaceRemoved,
+    WrongHost,
+)
+from molecule_core.ground.text import RESERVED_PREFIXES
+from molecule_core.org.model import Workspace
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.rules import related
+
+NOBODY = Caller(kind=Kind.WORKSPACE, id="", org_id="", role=ADMIN.role, name="")
+"""Stands in the place of a caller on public routes, which ask nothing of it."""
+
+
+class Guards:
+    """Host, credential, role and reach, checked in this order. Other organisations' ids answer as unknown ones."""
+
+    def __init__(self, access: AccessReader, org: OrgReader, hosts: frozenset[str]) -> None:
+        self._access = access
+        self._org = org
+        self._hosts = hosts
+
+    def check_host(self, headers: dict[bytes, bytes]) -> None:
+        """Refuses a name this server does not answer for: a page elsewhere may have pointed its own name at us."""
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host.rsplit(":", 1)[0] if host.rpartition(":")[2].isdigit() else host
+        if name not in self._hosts:
+            raise WrongHost(host=host[:200])
+
+    async def identify(self, headers: dict[bytes, bytes], who: Who) -> Caller:
+        """Who the credential proves the caller to be. Raises 401 and 403 errors."""
+        if not who.kinds:
+            return NOBODY
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() != b"bearer" or not token:
+            raise MissingCredential
+        caller = await self._access.caller(token.decode("latin-1").strip())
+        if caller is None:
+            raise InvalidCredential
+        claimed = headers.get(b"x-workspace-id")
+        if claimed is not None:
+            _check_claim(claimed.decode("latin-1").strip(), caller)
+        if caller.kind not in who.kinds:
+            raise CredentialNotAccepted(kind=caller.kind.value, takes=", ".join(sorted(who.kinds)))
+        if not may(caller.role, who.role):
+            raise RoleTooLow(role=caller.role.value, needed=who.role.value)
+        return caller
+
+    def locate(self, caller: Caller, route: Route, params: dict[str, str]) -> Workspace | None:
+        """The workspace that the path names, if this caller may reach it. Raises NotFound, WorkspaceRemoved."""
+        if "org_id" in params and (
+            self._org.find_org(params["org_id"]) is None or not _in_org(caller, params["org_id"])
+        ):
+            raise NotFound(what="organisation")
+        if route.who.reach is Reach.NONE:
+            return None
+        return self.reach(caller, params["id"], route.who.reach, removed_too=route.removed_too)
+
+    def reach(self, caller: Caller, workspace_id: str, reach: Reach, *, removed_too: bool = False) -> Workspace:
+        """A workspace, if this caller may reach it."""
+        workspace = self._org.workspace(workspace_id)
+        if workspace is None or not _in_org(caller, workspace.org_id):
+            raise NotFound(what="workspace")
+        if caller.kind is Kind.WORKSPACE and caller.id != workspace_id:
+            self._check_neighbour(caller, workspace, reach)
+        if workspace.removed_at is not None and not removed_too:
+            raise WorkspaceRemoved(id=workspace.id, removed_at=rfc3339(workspace.removed_at))
+        return workspace
+
+    def _check_neighbour(self, caller: Caller, workspace: Workspace, reach: Reach) -> None:
+        """A workspace token and another workspace: only peers, and only where the route reaches that far. (That a
+        living workspace of one's own organisation is out of reach is said by the writer, as 403.)"""
+        own = self._org.workspace(caller.id)
+        if reach is Reach.OWN or own is None:
+            raise NotFound(what="workspace")
+        if workspace.removed and not related(self._org, own, workspace):
+            raise NotFound(what="workspace")
+
+
+def _in_org(caller: Caller, org_id: str) -> bool:
+    return caller.kind is Kind.ADMIN or caller.org_id == org_id
+
+
+def _check_claim(claimed: str, caller: Caller) -> None:
+    """X-Workspace-ID proves nothing; one that disagrees with the credential is a mistake or an attack."""
+    if claimed.startswith(RESERVED_PREFIXES) or caller.kind is not Kind.WORKSPACE or claimed != caller.id:
+        raise InvalidCaller

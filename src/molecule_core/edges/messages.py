@@ -1,0 +1,268 @@
+"""Messages over REST and JSON-RPC: send, notify, read, acknowledge, chat."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.access.model import Caller, Kind, Role
+from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_of
+from molecule_core.edges.routes import (
+    EVERYBODY,
+    WORKSPACE,
+    Answer,
+    Call,
+    Reach,
+    Route,
+    Who,
+    json_answer,
+    whole_number,
+)
+from molecule_core.ground.clock import SECOND, Clock, rfc3339
+from molecule_core.ground.errors import CursorGone, InvalidCaller, InvalidField, InvalidMessage
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id
+from molecule_core.messages.model import LOGGABLE, RECEIVE, STATUSES, Draft, Filters, LogEntry, Sender, Shown
+from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.writer import MessageWriter
+from molecule_core.wire.a2a import error_answer, is_envelope, queued_answer, read_send, rpc_id_of
+from molecule_core.wire.activity import ActivityRow, ChatPage
+
+_OWN_READ = Who(EVERYBODY, Reach.OWN, Role.VIEWER)
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class Notice(Struct):
+    """An agent's message to its user."""
+
+    message: str
+    attachments: list[dict[str, Any]] = []
+
+
+class Ack(Struct):
+    """What is handled: one message, or all up to a number. `attempt` names the hand-over it is for."""
+
+    acked_seq: int | None = None
+    activity_id: str | None = None
+    attempt: int | None = None
+
+
+class Report(Struct):
+    """A row that an agent writes into its own log."""
+
+    activity_type: str
+    method: str | None = None
+    summary: str | None = None
+    target_id: str | None = None
+    source_id: str | None = None
+    status: str = "ok"
+    error_detail: str | None = None
+    duration_ms: int | None = None
+    request_body: Any = None
+    response_body: Any = None
+
+
+class MessageEdge:
+    """The routes of messages."""
+
+    def __init__(self, writer: MessageWriter, reader: MessageReader, *, clock: Clock, limits: Limits) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._clock = clock
+        self._limits = limits
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        one = "/workspaces/{id}"
+        talk = Who(EVERYBODY, Reach.TALK, Role.OPERATOR)
+        own_agent = Who(frozenset((WORKSPACE,)), Reach.OWN)
+        return [
+            Route("POST", f"{one}/a2a", self.send, talk, "Send a message (JSON-RPC message/send)"),
+            Route("POST", f"{one}/notify", self.notify, own_agent, "Write to the user", Notice),
+            Route(
+                "GET", f"{one}/activity", self.activity, _OWN_READ, "Read the log or the inbox", None, list[ActivityRow]
+            ),
+            Route("GET", f"{one}/activities", self.activity, _OWN_READ, "The same", None, list[ActivityRow]),
+            Route("POST", f"{one}/activity", self.report, own_agent, "Report on one's own work", Report),
+            Route("POST", f"{one}/activity/ack", self.ack, own_agent, "Say what is handled", Ack),
+            Route("GET", f"{one}/chat-history", self.chat, _OWN_READ, "Read the chat with the user", None, ChatPage),
+        ]
+
+    # -- in ------------------------------------------------------------------------------------------------------------
+
+    async def send(self, call: Call) -> Answer:
+        """A message to a workspace. Once JSON-RPC was understood, a refusal of the message speaks it too: with the
+        status that older clients look at, or with 200 for a client that names its A2A version."""
+        body = call.json()
+        version = call.header(b"a2a-version")
+        try:
+            return await self._send(call, body, version)
+        except SPOKEN_IN_JSON_RPC as error:
+            if not is_envelope(body) and version is None:
+                raise
+            row = problem_of(error)
+            return json_answer(
+                error_answer(rpc_id_of(body), row.rpc, error.text, row.code), 200 if version else row.status
+            )
+
+    async def _send(self, call: Call, body: Any, version: str | None) -> Answer:
+        sent = read_send(body, version=version, limits=self._limits)
+        dedupe_key = self._idempotency_key(call)
+        if dedupe_key is None and version is None:
+            dedupe_key = sent.message_id
+        draft = Draft(
+            sender=_sender(call.caller),
+            params=sent.params,
+            message=sent.message,
+            rpc_id=sent.rpc_id,
+            text=sent.text,
+            intent=sent.intent,
+            dedupe_key=dedupe_key,
+            context_id=sent.context_id,
+        )
+        receipt = await self._writer.send(call.target.id, draft)
+        at = rfc3339(receipt.created_at)
+        return json_answer(
+            queued_answer(sent.rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at)
+        )
+
+    def _idempotency_key(self, call: Call) -> str | None:
+        key = call.header(b"idempotency-key")
+        if key is not None and not is_client_id(key, self._limits.id_length):
+            limit = self._limits.id_length
+            raise InvalidField(reason=f"Idempotency-Key must be at most {limit} characters of {ID_ALPHABET}")
+        return key
+
+    async def notify(self, call: Call) -> Answer:
+        """An agent writes to its user."""
+        notice = call.read(Notice)
+        if not notice.message.strip() and not notice.attachments:
+            raise InvalidMessage(reason="message is empty; say something")
+        if len(notice.message.encode()) > self._limits.text_bytes:
+            raise InvalidMessage(reason=f"the text is longer than {self._limits.text_bytes} bytes; shorten it")
+        if len(notice.attachments) > self._limits.attachments:
+            raise InvalidMessage(reason=f"more than {self._limits.attachments} files; send the rest separately")
+        parts: list[dict[str, Any]] = [{"kind": "text", "text": notice.message}] if notice.message else []
+        parts += [{"kind": "file", "file": attachment} for attachment in notice.attachments]
+        receipt = await self._writer.notify(call.target.id, parts, self._idempotency_key(call))
+        return json_answer({"status": "sent", "activity_id": receipt.activity_id})
+
+    async def report(self, call: Call) -> Answer:
+        """A row in the agent's own log."""
+        report = call.read(Report)
+        if report.activity_type not in LOGGABLE:
+            raise InvalidField(reason=f"activity_type must be one of {', '.join(LOGGABLE)}")
+        if report.status not in STATUSES:
+            raise InvalidField(reason=f"status must be one of {', '.join(STATUSES)}")
+        if report.source_id not in (None, "", call.target.id):
+            raise InvalidCaller
+        await self._writer.log(call.target.id, self._checked(report))
+        return json_answer({"status": "logged"})
+
+    def _checked(self, report: Report) -> LogEntry:
+        limit = self._limits.short_text_length
+        fields = msgspec.structs.asdict(report)
+        for name in ("method", "target_id"):
+            if fields[name] is not None:
+                fields[name] = clean_line(fields[name], limit, name)
+        if report.duration_ms is not None and not 0 <= report.duration_ms < 1 << 53:
+            raise InvalidField(reason="duration_ms must be a number of milliseconds")
+        return LogEntry(**fields)
+
+    # -- out -----------------------------------------------------------------------------------------------------------
+
+    async def activity(self, call: Call) -> Answer:
+        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox.
+
+        `since_id` says that what lies behind it is handled, if the agent itself asks and claims nothing."""
+        query = call.query()
+        filters = self._filters(query)
+        limits = self._limits
+        count = whole_number(query, "limit", least=1, most=limits.page_rows) or min(100, limits.page_rows)
+        wait = whole_number(query, "wait", least=0, most=limits.wait_seconds) or 0
+        lease = whole_number(query, "claim", least=1, most=limits.lease_seconds)
+        since_id = query.get("since_id")
+        if lease is not None:
+            rows = await self._claimed(call, lease, count, wait)
+        elif since_id is not None:
+            rows = await self._after(call, since_id, filters, count, wait)
+        else:
+            rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
+        includes = query.get("include", "").split(",")
+        with_peer = "peer_info" in includes
+        return json_answer([self._reader.show(row, with_peer=with_peer) for row in rows])
+
+    def _filters(self, query: dict[str, str]) -> Filters:
+        source = query.get("source") or None
+        if source not in (None, "canvas", "agent"):
+            raise InvalidField(reason="source must be canvas or agent")
+        since = whole_number(query, "since_secs", least=1, most=self._limits.since_seconds)
+        return Filters(
+            activity_type=query.get("type") or None,
+            source=source,
+            peer_id=query.get("peer_id") or None,
+            since=None if since is None else self._clock.now() - since * SECOND,
+            before=_time(query, "before_ts"),
+        )
+
+    async def _after(self, call: Call, since_id: str, filters: Filters, count: int, wait: int) -> list[Shown]:
+        seq = await self._reader.place(call.target.id, since_id)
+        if seq is None:
+            raise CursorGone
+        if call.is_own and filters.activity_type in (None, RECEIVE):
+            await self._writer.ack_cursor(call.target.id, seq, filters)
+        return await self._reader.after(call.target.id, seq, filters, count, wait=wait)
+
+    async def _claimed(self, call: Call, lease: int, count: int, wait: int) -> list[Shown]:
+        """Only the agent itself takes its mail."""
+        if not call.is_own:
+            raise InvalidField(reason="claim is for the workspace's own token; read without it")
+        return await self._writer.claim(call.target.id, lease_seconds=lease, count=count, wait=wait)
+
+    async def ack(self, call: Call) -> Answer:
+        """What is handled does not come again."""
+        ack = call.read(Ack)
+        if (ack.acked_seq is None) == (ack.activity_id is None):
+            raise InvalidField(reason="name either acked_seq or activity_id")
+        if ack.activity_id is not None:
+            floor = await self._writer.ack_one(call.target.id, ack.activity_id, ack.attempt)
+        else:
+            seq = ack.acked_seq or 0
+            if not 0 <= seq < 1 << 62:
+                raise InvalidField(reason="acked_seq must be the seq of a row")
+            floor = await self._writer.ack_upto(call.target.id, seq, ack.attempt)
+        return json_answer({"last_acked_seq": floor})
+
+    async def chat(self, call: Call) -> Answer:
+        """What the workspace and its users said, oldest first; `before_ts` pages back, `after` (an id) forward."""
+        query = call.query()
+        count = whole_number(query, "limit", least=1, most=self._limits.history_rows) or 100
+        after_seq = None
+        if "after" in query:
+            after_seq = await self._reader.place(call.target.id, query["after"])
+            if after_seq is None:
+                raise CursorGone
+        page = await self._reader.chat(
+            call.target.id, count=count, before=_time(query, "before_ts"), after_seq=after_seq
+        )
+        return json_answer(page)
+
+
+def _sender(caller: Caller) -> Sender:
+    """Who a message is from: never what the body says."""
+    if caller.kind is Kind.WORKSPACE:
+        return Sender(key=f"workspace:{caller.id}", workspace_id=caller.id, user_id=None, user_name=None)
+    return Sender(key=f"{caller.kind.value}:{caller.id}", workspace_id=None, user_id=caller.id, user_name=caller.name)
+
+
+def _time(query: dict[str, str], name: str) -> int | None:
+    """A time of the query (RFC 3339, with an offset) in microseconds. Raises InvalidField."""
+    text = query.get(name)
+    if not text:
+        return None
+    try:
+        at: datetime = msgspec.convert(text.replace(" ", "+"), Moment)
+    except msgspec.ValidationError:
+        raise InvalidField(reason=f"{name} must be a time such as 2026-11-21T22:41:07Z") from None
+    return int(at.timestamp()) * SECOND + at.microsecond

@@ -1,0 +1,56 @@
+"""OpenAPI 3.1, made from the table of routes."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from molecule_core.edges.routes import Route
+
+_PARAMETER = re.compile(r"{(\w+)}")
+
+
+def describe(table: list[Route], version: str) -> dict[str, Any]:
+    """The whole document. Shapes come from the structs that handlers read and write."""
+    shapes = [shape for route in table for shape in (route.takes, route.gives) if shape is not None]
+    schemas, components = msgspec.json.schema_components(shapes, ref_template="#/components/schemas/{name}")
+    by_shape = {str(shape): schema for shape, schema in zip(shapes, schemas, strict=True)}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in table:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_shape)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Molecule", "version": version},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "summary": route.summary,
+        "description": (route.handler.__doc__ or "").strip(),
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in _PARAMETER.findall(route.path)
+        ],
+        "responses": {
+            str(route.status): {
+                "description": "done",
+                "content": {"application/json": {"schema": by_shape.get(str(route.gives), {})}},
+            },
+            "4XX": {"description": "refused: `error` says why and what to do"},
+        },
+    }
+    if route.who.kinds:
+        operation["security"] = [{"bearer": []}]
+        operation["x-credentials"] = sorted(route.who.kinds)
+    if route.takes is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": by_shape[str(route.takes)]}},
+        }
+    return operation

@@ -1,0 +1,98 @@
+"""The one error table outward: class -> code -> HTTP status -> JSON-RPC code. docs/errors.md lists it for people."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from molecule_core.ground import errors
+from molecule_core.ground.errors import MoleculeError
+
+
+class Problem(NamedTuple):
+    """How a refusal looks from outside."""
+
+    code: str
+    status: int
+    rpc: int
+
+
+_INVALID_PARAMS = -32602
+_SERVER = -32000
+
+PROBLEMS: dict[type[MoleculeError], Problem] = {
+    errors.InvalidJson: Problem("invalid_json", 400, -32700),
+    errors.JsonTooDeep: Problem("json_too_deep", 400, -32700),
+    errors.BodyTooLarge: Problem("body_too_large", 413, _SERVER),
+    errors.BodyTooSlow: Problem("body_too_slow", 408, _SERVER),
+    errors.HeadersTooLarge: Problem("headers_too_large", 431, _SERVER),
+    errors.HeadersTooSlow: Problem("headers_too_slow", 408, _SERVER),
+    errors.BadHttp: Problem("bad_http", 400, _SERVER),
+    errors.WrongHost: Problem("wrong_host", 421, _SERVER),
+    errors.NotFound: Problem("not_found", 404, _SERVER),
+    errors.NoSuchRoute: Problem("no_such_route", 404, _SERVER),
+    errors.MethodNotAllowed: Problem("method_not_allowed", 405, _SERVER),
+    errors.InvalidField: Problem("invalid_field", 422, _INVALID_PARAMS),
+    errors.MissingCredential: Problem("missing_credential", 401, _SERVER),
+    errors.InvalidCredential: Problem("invalid_credential", 401, _SERVER),
+    errors.CredentialNotAccepted: Problem("credential_not_accepted", 403, _SERVER),
+    errors.RoleTooLow: Problem("role_too_low", 403, _SERVER),
+    errors.InvalidCaller: Problem("invalid_caller", 403, _SERVER),
+    errors.MayNotTalk: Problem("may_not_talk", 403, _SERVER),
+    errors.InvalidName: Problem("invalid_name", 422, _INVALID_PARAMS),
+    errors.InvalidParent: Problem("invalid_parent", 422, _INVALID_PARAMS),
+    errors.OrgExists: Problem("org_exists", 409, _INVALID_PARAMS),
+    errors.PushNotYet: Problem("push_not_yet", 422, _INVALID_PARAMS),
+    errors.WorkspaceRemoved: Problem("workspace_removed", 410, _SERVER),
+    errors.ConfirmationRequired: Problem("confirmation_required", 409, _SERVER),
+    errors.InvalidMessage: Problem("invalid_message", 400, _INVALID_PARAMS),
+    errors.UnknownMethod: Problem("unknown_method", 400, -32601),
+    errors.A2AVersionNotSupported: Problem("a2a_version_not_supported", 400, -32009),
+    errors.MessageIdReused: Problem("message_id_reused", 409, _INVALID_PARAMS),
+    errors.InboxFull: Problem("inbox_full", 429, _SERVER),
+    errors.TalkToUserDisabled: Problem("talk_to_user_disabled", 403, _SERVER),
+    errors.CursorGone: Problem("cursor_gone", 410, _SERVER),
+    errors.StaleAttempt: Problem("stale_attempt", 409, _SERVER),
+    errors.AttemptMissing: Problem("attempt_missing", 422, _INVALID_PARAMS),
+    errors.ServerBusy: Problem("server_busy", 503, _SERVER),
+    errors.StoreUnavailable: Problem("platform_unavailable", 503, _SERVER),
+    errors.Unexpected: Problem("unexpected", 500, -32603),
+}
+
+SPOKEN_IN_JSON_RPC = (
+    errors.InvalidMessage,
+    errors.UnknownMethod,
+    errors.A2AVersionNotSupported,
+    errors.MessageIdReused,
+)
+"""Refusals that answer a JSON-RPC request in its own language; all others are about the transport."""
+
+
+def problem_of(error: MoleculeError) -> Problem:
+    """The row of a refusal."""
+    return PROBLEMS[type(error)]
+
+
+def problem_body(error: MoleculeError) -> bytes:
+    """Problem details (RFC 9457), with the plain `error` text beside them that existing clients read."""
+    row = problem_of(error)
+    members: dict[str, Any] = {
+        "error": error.text,
+        "code": row.code,
+        "type": f"about:blank#{row.code}",
+        "title": row.code.replace("_", " "),
+        "status": row.status,
+        "detail": error.text,
+    }
+    return msgspec.json.encode({**members, **error.extras})
+
+
+def problem_headers(error: MoleculeError) -> list[tuple[bytes, bytes]]:
+    """Headers that say the same to a client that reads no bodies."""
+    headers = []
+    if "retry_after" in error.extras:
+        headers.append((b"retry-after", str(error.extras["retry_after"]).encode()))
+    if problem_of(error).status == 401:
+        headers.append((b"www-authenticate", b'Bearer realm="molecule"'))
+    if isinstance(error, errors.MethodNotAllowed):
+        headers.append((b"allow", error.details["allowed"].encode()))
+    return headers

@@ -1,0 +1,180 @@
+"""A route says all about itself: who may call it, how much it reads, what it takes and gives.
+
+Dispatch, the guards, /openapi.json and the tests of who-may-what all read the same table. A route without a
+declaration of who may call it cannot be written.
+"""
+
+import enum
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.access.model import Caller, Kind, Role
+from molecule_core.ground.errors import InvalidField, InvalidJson, MethodNotAllowed, NoSuchRoute
+from molecule_core.ground.limits import Limits
+from molecule_core.org.model import Workspace
+from molecule_core.wire import strictjson
+
+T = TypeVar("T")
+_MOST_QUERY_FIELDS = 50
+
+PERSON, WORKSPACE, ADMIN = Kind.PERSON, Kind.WORKSPACE, Kind.ADMIN
+EVERYBODY = frozenset((PERSON, WORKSPACE, ADMIN))
+PEOPLE = frozenset((PERSON, ADMIN))
+
+
+class Reach(enum.Enum):
+    """What a workspace token opens on a path that names a workspace."""
+
+    NONE = "the path names no workspace"
+    OWN = "only its own workspace"
+    TALK = "its own workspace and those it may talk to"
+
+
+class Who(Struct, frozen=True):
+    """Who may call a route: kinds of credential, how far a workspace's reaches, the least role of a person."""
+
+    kinds: frozenset[Kind]
+    reach: Reach = Reach.NONE
+    role: Role = Role.VIEWER
+
+
+PUBLIC = Who(frozenset())
+"""No credential: only what messages.md, item 9, lists."""
+
+
+class Answer(Struct):
+    """What goes back: a status, a body, and headers beside the usual ones."""
+
+    body: bytes
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    content_type: bytes = b"application/json"
+
+
+class Call(Struct):
+    """A request after the guards: who calls, about which workspace, with what."""
+
+    params: dict[str, str]
+    headers: dict[bytes, bytes]
+    query_string: bytes
+    caller: Caller
+    workspace: Workspace | None
+    limits: Limits
+    body: bytes = b""
+
+    @property
+    def target(self) -> Workspace:
+        """The workspace that the path names; the guards have made sure that there is one."""
+        if self.workspace is None:
+            raise LookupError("this route names no workspace")
+        return self.workspace
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the workspace's own token is calling."""
+        return self.caller.kind is Kind.WORKSPACE and self.caller.id == self.target.id
+
+    def query(self) -> dict[str, str]:
+        """The query's fields; of a field that stands twice, the last. Raises InvalidField."""
+        if not self.query_string:
+            return {}
+        try:
+            text = self.query_string.decode("ascii")
+            return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_QUERY_FIELDS))
+        except (ValueError, UnicodeError):
+            raise InvalidField(reason="the query string is not valid; percent-encode it as UTF-8") from None
+
+    def header(self, name: bytes) -> str | None:
+        """A header's value, if it was sent."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    def json(self) -> Any:
+        """The body as strict JSON. Raises InvalidJson, JsonTooDeep."""
+        return strictjson.decode(self.body, max_depth=self.limits.json_depth)
+
+    def read(self, shape: type[T]) -> T:
+        """The body in a shape. Raises InvalidJson, JsonTooDeep, InvalidField."""
+        value = self.json()
+        if not isinstance(value, dict):
+            raise InvalidJson(reason="it must be an object")
+        try:
+            return msgspec.convert(value, shape)
+        except msgspec.ValidationError as error:
+            raise InvalidField(reason=str(error)) from None
+
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+class Route(Struct, frozen=True):
+    """One row of the table."""
+
+    method: str
+    path: str
+    handler: Handler
+    who: Who
+    summary: str
+    takes: type | None = None
+    gives: Any = None
+    status: int = 200
+    removed_too: bool = False
+    """Whether the handler itself deals with removed workspaces."""
+
+
+class Routes:
+    """The table, and the way from a path to its row."""
+
+    def __init__(self, rows: Iterable[Route]) -> None:
+        self.rows = list(rows)
+        self._tree: dict[str, Any] = {}
+        for route in self.rows:
+            branch = self._tree
+            for segment in route.path.strip("/").split("/"):
+                branch = branch.setdefault("*" if segment.startswith("{") else segment, {})
+            if route.method in branch.setdefault("", {}):
+                raise ValueError(f"{route.method} {route.path} stands twice")
+            names = tuple(part[1:-1] for part in route.path.strip("/").split("/") if part.startswith("{"))
+            branch[""][route.method] = (route, names)
+
+    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        """The route of a request and the values in its path. Raises NoSuchRoute, MethodNotAllowed."""
+        branch, values = self._tree, []
+        for segment in path[1:].split("/"):
+            following = branch.get(segment) if segment else None
+            if following is None:
+                following = branch.get("*") if segment else None
+                if following is None:
+                    raise NoSuchRoute
+                values.append(segment)
+            branch = following
+        methods = branch.get("")
+        if methods is None:
+            raise NoSuchRoute
+        if method not in methods:
+            raise MethodNotAllowed(method=method, allowed=", ".join(sorted(methods)))
+        route, names = methods[method]
+        return route, dict(zip(names, values, strict=True))
+
+
+def json_answer(value: Any, status: int = 200) -> Answer:
+    """A value as JSON."""
+    return Answer(msgspec.json.encode(value), status)
+
+
+def whole_number(query: dict[str, str], name: str, *, least: int, most: int | None = None) -> int | None:
+    """A number from the query; None if it is not there. A larger one than `most` is cut. Raises InvalidField."""
+    text = query.get(name)
+    if text is None:
+        return None
+    try:
+        number = int(text) if len(text) < 20 else None
+    except ValueError:
+        number = None
+    if number is None or number < least:
+        raise InvalidField(reason=f"{name} must be a whole number of at least {least}")
+    return number if most is None else min(number, most)

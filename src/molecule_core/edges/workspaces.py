@@ -1,0 +1,223 @@
+"""Workspaces for people: make, read, change, remove, and the tree."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from molecule_core.access.model import Kind, Role
+from molecule_core.edges.routes import EVERYBODY, PEOPLE, Answer, Call, Reach, Route, Who, json_answer
+from molecule_core.ground.clock import rfc3339
+from molecule_core.ground.errors import InvalidField, MayNotTalk, NotFound, PushNotYet, WorkspaceRemoved
+from molecule_core.org import rules
+from molecule_core.org.model import NewWorkspace, Status, Workspace
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.writer import OrgWriter
+from molecule_core.wire.events import WorkspaceView
+
+_MOST_TIERS = 9
+_MOST_TASKS = 10_000
+
+
+class Point(Struct):
+    """Where a workspace stands on the canvas."""
+
+    x: float = 0.0
+    y: float = 0.0
+
+
+class Create(Struct):
+    """A seat that is to be made. Without a url it polls, which is all this version offers."""
+
+    name: str
+    org_id: str | None = None
+    parent_id: str | None = None
+    role: str | None = None
+    runtime: str | None = None
+    external: bool = False
+    url: str | None = None
+    delivery_mode: str | None = None
+    tier: int = 1
+    max_concurrent_tasks: int = 1
+    instruction_template_id: str | None = None
+    instruction_compact: bool = False
+    canvas: Point | None = None
+
+
+class Change(Struct, forbid_unknown_fields=True):
+    """What may change about a seat; what is left out stays."""
+
+    name: str | UnsetType = UNSET
+    role: str | UnsetType | None = UNSET
+    runtime: str | UnsetType = UNSET
+    tier: int | UnsetType = UNSET
+    max_concurrent_tasks: int | UnsetType = UNSET
+    instruction_compact: bool | UnsetType = UNSET
+    collapsed: bool | UnsetType = UNSET
+    x: float | UnsetType = UNSET
+    y: float | UnsetType = UNSET
+
+
+class TreeNode(Struct):
+    """A workspace and those below it."""
+
+    id: str
+    name: str
+    role: str | None
+    status: str
+    children: list["TreeNode"]
+
+
+class WorkspaceEdge:
+    """The routes of workspaces and their tree."""
+
+    def __init__(self, writer: OrgWriter, org: OrgReader, *, public_url: str) -> None:
+        self._writer = writer
+        self._org = org
+        self._public_url = public_url
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        one = "/workspaces/{id}"
+        operator = Who(PEOPLE, Reach.NONE, Role.OPERATOR)
+        operator_of = Who(PEOPLE, Reach.OWN, Role.OPERATOR)
+        view_talk = Who(EVERYBODY, Reach.TALK)
+        view_own = Who(EVERYBODY, Reach.OWN)
+        return [
+            Route("POST", "/workspaces", self.create, operator, "Make a seat", Create, status=201),
+            Route("GET", "/workspaces", self.list, Who(PEOPLE), "All seats", None, list[WorkspaceView]),
+            Route("GET", one, self.get, view_talk, "One seat", None, WorkspaceView, removed_too=True),
+            Route("PATCH", one, self.change, operator_of, "Change a seat", Change, WorkspaceView),
+            Route("DELETE", one, self.remove, operator_of, "Remove a seat and all below it (?confirm=true)"),
+            Route("GET", f"{one}/state", self.state, view_own, "Whether to go on", removed_too=True),
+            Route("GET", "/orgs/{org_id}/tree", self.tree, Who(PEOPLE), "The org tree", None, list[TreeNode]),
+        ]
+
+    async def create(self, call: Call) -> Answer:
+        """A new seat, with its token: the only time that it is shown."""
+        asked = call.read(Create)
+        if asked.url or asked.delivery_mode == "push":
+            raise PushNotYet
+        if asked.delivery_mode not in (None, "", "poll"):
+            raise InvalidField(reason="delivery_mode must be poll or push")
+        _check_numbers(asked.tier, asked.max_concurrent_tasks)
+        place = asked.canvas or Point()
+        new = NewWorkspace(
+            name=asked.name,
+            parent_id=asked.parent_id,
+            role=asked.role,
+            runtime=asked.runtime or "generic-mcp",
+            external=asked.external,
+            tier=asked.tier,
+            max_concurrent_tasks=asked.max_concurrent_tasks,
+            instruction_template_id=asked.instruction_template_id,
+            instruction_compact=asked.instruction_compact,
+            x=place.x,
+            y=place.y,
+        )
+        workspace, token = await self._writer.create(self._org_for(call, asked.org_id), new)
+        return json_answer(
+            {
+                "id": workspace.id,
+                "name": workspace.name,
+                "org_id": workspace.org_id,
+                "external": workspace.external,
+                "status": workspace.status.value,
+                "delivery_mode": workspace.delivery_mode,
+                "connection": connection(workspace.id, token, self._public_url),
+            },
+            201,
+        )
+
+    def _org_for(self, call: Call, org_id: str | None) -> str:
+        """The organisation a new seat belongs to: the person's own; for the admin, the named or the first one."""
+        if call.caller.kind is Kind.PERSON:
+            if org_id not in (None, call.caller.org_id):
+                raise NotFound(what="organisation")
+            return call.caller.org_id
+        if org_id is None:
+            return self._org.orgs()[0].id
+        if self._org.find_org(org_id) is None:
+            raise NotFound(what="organisation")
+        return org_id
+
+    async def list(self, call: Call) -> Answer:
+        """All living seats that the caller may see, oldest first; for the admin, of one organisation if asked."""
+        own = call.caller.org_id if call.caller.kind is Kind.PERSON else None
+        org_id = own or call.query().get("org_id")
+        return json_answer([self._view(each) for each in self._org.workspaces(org_id)])
+
+    def _view(self, workspace: Workspace) -> WorkspaceView:
+        return self._org.view(workspace)
+
+    async def get(self, call: Call) -> Answer:
+        """One seat; a removed one only if asked for."""
+        if call.caller.kind is Kind.WORKSPACE:
+            own = self._org.workspace(call.caller.id)
+            if own is not None and not rules.related(self._org, own, call.target):
+                raise MayNotTalk
+        if call.target.removed and call.query().get("include_removed") != "true":
+            raise WorkspaceRemoved(id=call.target.id, removed_at=rfc3339(call.target.removed_at or 0))
+        return json_answer(self._view(call.target))
+
+    async def change(self, call: Call) -> Answer:
+        """Changes what people set about a seat."""
+        asked = call.read(Change)
+        fields = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not UNSET}
+        _check_numbers(fields.get("tier", 1), fields.get("max_concurrent_tasks", 1))
+        return json_answer(self._view(await self._writer.change(call.target.id, fields)))
+
+    async def remove(self, call: Call) -> Answer:
+        """Removes a seat and all below it."""
+        gone = await self._writer.remove(call.target.id, confirmed=call.query().get("confirm") == "true")
+        return json_answer({"status": "removed", "removed": [{"id": each.id, "name": each.name} for each in gone]})
+
+    async def state(self, call: Call) -> Answer:
+        """What an agent asks before it goes on working."""
+        workspace = call.target
+        state = {
+            "workspace_id": workspace.id,
+            "status": workspace.status.value,
+            "paused": workspace.status is Status.PAUSED,
+            "deleted": workspace.removed,
+        }
+        return json_answer(state, 404 if workspace.removed else 200)
+
+    async def tree(self, call: Call) -> Answer:
+        """The org tree from its roots."""
+        roots = self._org.roots(call.params["org_id"])
+        return json_answer([self._node(root) for root in roots])
+
+    def _node(self, workspace: Workspace) -> TreeNode:
+        below = [self._node(child) for child in self._org.children(workspace)]
+        return TreeNode(workspace.id, workspace.name, workspace.role, workspace.status.value, below)
+
+
+def _check_numbers(tier: Any, max_concurrent_tasks: Any) -> None:
+    if not 0 <= tier <= _MOST_TIERS:
+        raise InvalidField(reason=f"tier must lie between 0 and {_MOST_TIERS}")
+    if not 1 <= max_concurrent_tasks <= _MOST_TASKS:
+        raise InvalidField(reason=f"max_concurrent_tasks must lie between 1 and {_MOST_TASKS}")
+
+
+def connection(workspace_id: str, token: str, url: str) -> dict[str, str]:
+    """All that an agent needs to connect, with commands to paste. The token is in here and nowhere else.
+
+    The commands keep it in a file or the environment: process arguments are readable by others on a machine."""
+    register = f'{{"id":"{workspace_id}","delivery_mode":"poll","agent_card":{{"name":"My agent"}}}}'
+    return {
+        "workspace_id": workspace_id,
+        "platform_url": url,
+        "auth_token": token,
+        "registry_endpoint": f"{url}/registry/register",
+        "heartbeat_endpoint": f"{url}/registry/heartbeat",
+        "curl": (
+            f"(umask 077; echo 'header = \"Authorization: Bearer {token}\"' > molecule.curl)\n"
+            f"curl -sS -K molecule.curl {url}/registry/register -d '{register}'\n"
+            f"curl -sS -K molecule.curl '{url}/workspaces/{workspace_id}/activity?claim=60&wait=25'"
+        ),
+        "python": (
+            f"MOLECULE_URL={url} MOLECULE_WORKSPACE_ID={workspace_id} MOLECULE_WORKSPACE_TOKEN={token} "
+            "python examples/agent.py"
+        ),
+    }

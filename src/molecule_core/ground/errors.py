@@ -1,0 +1,225 @@
+"""Every refusal Molecule can give. The docstring of a class is the text a person reads: what is wrong, what to do.
+
+`edges/problems.py` holds the one table from these classes to codes of HTTP and JSON-RPC; docs/errors.md lists them.
+"""
+
+from typing import Any
+
+
+class MoleculeError(Exception):
+    """Something went wrong that has no better name."""
+
+    def __init__(self, **details: Any) -> None:
+        self.details = details
+        super().__init__(" ".join((type(self).__doc__ or "").split()).format(**details))
+
+    @property
+    def text(self) -> str:
+        """The sentence for people."""
+        return str(self)
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        """Members that travel beside the sentence; existing clients read some by name."""
+        return {}
+
+
+# -- the request itself ------------------------------------------------------------------------------------------------
+
+
+class InvalidJson(MoleculeError):
+    """the body is not valid JSON: {reason}. Send one JSON value in UTF-8."""
+
+
+class JsonTooDeep(MoleculeError):
+    """the body nests deeper than {limit} levels. Flatten it."""
+
+
+class BodyTooLarge(MoleculeError):
+    """the body is larger than {limit} bytes. Send less, or send a file as an attachment."""
+
+
+class BodyTooSlow(MoleculeError):
+    """the body did not arrive within {seconds} seconds. Send it again on a better connection."""
+
+
+class HeadersTooLarge(MoleculeError):
+    """the request's headers are larger than {limit} bytes. Send fewer or shorter headers."""
+
+
+class HeadersTooSlow(MoleculeError):
+    """the request's headers did not arrive within {seconds} seconds. Send them again in one piece."""
+
+
+class BadHttp(MoleculeError):
+    """this is not valid HTTP/1.1. Send one request as the standard has it."""
+
+
+class WrongHost(MoleculeError):
+    """this server does not answer for the host name {host!r}. Use its own address, or let the operator add that name
+    with --allowed-host."""
+
+
+class NotFound(MoleculeError):
+    """{what} not found"""
+
+
+class NoSuchRoute(MoleculeError):
+    """no such path. GET /openapi.json lists what this server offers."""
+
+
+class MethodNotAllowed(MoleculeError):
+    """this path takes {allowed}, not {method}."""
+
+
+class InvalidField(MoleculeError):
+    """invalid request: {reason}"""
+
+
+# -- identity ----------------------------------------------------------------------------------------------------------
+
+
+class MissingCredential(MoleculeError):
+    """missing workspace auth token: send the header 'Authorization: Bearer <token>'"""
+
+
+class InvalidCredential(MoleculeError):
+    """invalid workspace auth token: it is mistyped, expired or revoked; ask the operator for a new one"""
+
+
+class CredentialNotAccepted(MoleculeError):
+    """this path does not take a {kind} credential; it takes: {takes}"""
+
+
+class RoleTooLow(MoleculeError):
+    """your role {role!r} may not do this; it takes {needed!r}. Ask an owner of the organisation."""
+
+
+class InvalidCaller(MoleculeError):
+    """invalid caller ID: the header X-Workspace-ID must name the workspace of the token, or be left out"""
+
+
+class MayNotTalk(MoleculeError):
+    """access denied: workspaces cannot communicate per hierarchy rules (parent, children and siblings can)"""
+
+
+# -- organisation ------------------------------------------------------------------------------------------------------
+
+
+class InvalidName(MoleculeError):
+    """invalid name: {reason}"""
+
+
+class InvalidParent(MoleculeError):
+    """invalid parent_id: {reason}"""
+
+
+class OrgExists(MoleculeError):
+    """an organisation named {name!r} exists already. Choose another name."""
+
+
+class PushNotYet(MoleculeError):
+    """push comes later, register with delivery_mode poll"""
+
+
+class WorkspaceRemoved(MoleculeError):
+    """workspace removed"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        hint = "this workspace was removed by its operator; stop its agent, or ask for a new workspace"
+        return {"id": self.details["id"], "removed_at": self.details["removed_at"], "hint": hint}
+
+
+class ConfirmationRequired(MoleculeError):
+    """removing this workspace also removes the {children_count} below it: repeat with ?confirm=true"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"status": "confirmation_required", **self.details}
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
+class InvalidMessage(MoleculeError):
+    """invalid message: {reason}"""
+
+
+class UnknownMethod(MoleculeError):
+    """unknown method {method!r}; this path takes: {known}"""
+
+
+class A2AVersionNotSupported(MoleculeError):
+    """A2A version {version!r} is not supported here; supported: {supported}"""
+
+
+class MessageIdReused(MoleculeError):
+    """the id {message_id!r} was already used for another message. Use a new messageId for new content."""
+
+
+class InboxFull(MoleculeError):
+    """the inbox of this workspace holds {limit} unhandled messages; try again when its agent has caught up"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 30}
+
+
+class TalkToUserDisabled(MoleculeError):
+    """talk_to_user_disabled"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"hint": "this workspace may not write to the user; the operator can switch talk_to_user_enabled on"}
+
+
+class CursorGone(MoleculeError):
+    """since_id cursor not found (pruned, foreign or never issued); omit since_id to reset"""
+
+
+class StaleAttempt(MoleculeError):
+    """this ack is for attempt {attempt}, but the message was handed out again as attempt {current}. Handle that one."""
+
+
+class AttemptMissing(MoleculeError):
+    """this message was handed out by a claim: name its attempt in the ack"""
+
+
+# -- the server's own state --------------------------------------------------------------------------------------------
+
+
+class ServerBusy(MoleculeError):
+    """too much is waiting to be written; try again shortly"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 1}
+
+
+class StoreUnavailable(MoleculeError):
+    """the store does not answer; try again shortly, with the same messageId, so that nothing is done twice"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 5}
+
+
+class Unexpected(MoleculeError):
+    """the server made a mistake; it is in its log under {reference}. Nothing was changed."""
+
+
+class StateInUse(MoleculeError):
+    """another Molecule server already writes to {place}. Stop it first, or choose another --state-dir."""
+
+
+class SchemaTooNew(MoleculeError):
+    """the store was written by a newer Molecule (schema {found}, this one knows {known}). Install that version."""
+
+
+class BackupFailed(MoleculeError):
+    """that did not work: {reason}"""
+
+
+class BadSettings(MoleculeError):
+    """invalid setting: {reason}"""

@@ -1,0 +1,56 @@
+"""Ids and secrets, made in process from a clock and a source of randomness that are handed in."""
+
+import os
+import random
+from typing import Protocol
+
+from molecule_core.ground.clock import Clock
+
+_ID_RANDOM_BITS = 74
+_VERSION_AND_VARIANT = (0x7 << 76) | (0x2 << 62)
+
+
+class Randomness(Protocol):
+    """Where unpredictability comes from."""
+
+    def bits(self, count: int) -> int:
+        """So many random bits; good for ids and jitter, not for secrets."""
+
+    def secret(self, count: int) -> bytes:
+        """So many bytes fit for a credential."""
+
+
+class SystemRandomness:
+    """The machine's own: a seeded generator for ids (no system call each), the kernel for secrets."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(os.urandom(32))
+
+    def bits(self, count: int) -> int:
+        return self._random.getrandbits(count)
+
+    def secret(self, count: int) -> bytes:
+        return os.urandom(count)
+
+
+class Ids:
+    """Time-ordered UUIDs (RFC 9562, version 7): each is greater than the one before, also within a millisecond."""
+
+    def __init__(self, clock: Clock, randomness: Randomness) -> None:
+        self._clock = clock
+        self._randomness = randomness
+        self._last = 0
+
+    def new(self) -> str:
+        """A new id as lower-case text, `019c1f0e-....-7...-....-............`."""
+        fresh = ((self._clock.now() // 1000) << _ID_RANDOM_BITS) | self._randomness.bits(_ID_RANDOM_BITS)
+        self._last = fresh = fresh if fresh > self._last else self._last + 1
+        return _as_uuid(fresh)
+
+
+def _as_uuid(value: int) -> str:
+    """122 bits with version and variant put between them, as RFC 9562 lays them out."""
+    time_ms, rand = value >> _ID_RANDOM_BITS, value & ((1 << _ID_RANDOM_BITS) - 1)
+    number = (time_ms << 80) | ((rand >> 62) << 64) | (rand & ((1 << 62) - 1)) | _VERSION_AND_VARIANT
+    text = f"{number:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -1,0 +1,43 @@
+"""Every limit, in one place; docs/limits.md is generated from here (`scripts/check --write-docs`).
+
+Each is a setting: environment `MOLECULE_LIMIT_<NAME>`, or `[limits]` in the settings file.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Count = Annotated[int, Meta(ge=1)]
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Bounds of what one caller may make the server hold, read or wait for. Sizes in bytes, times in seconds."""
+
+    body_bytes: Annotated[Count, Meta(description="one request body")] = 1 << 20
+    header_bytes: Annotated[Count, Meta(description="all headers of one request")] = 64 << 10
+    header_seconds: Annotated[Count, Meta(description="until a request's headers are complete")] = 10
+    body_seconds: Annotated[Count, Meta(description="until a request's body is complete")] = 30
+    json_depth: Annotated[Count, Meta(description="levels of nesting in a JSON body")] = 32
+    text_bytes: Annotated[Count, Meta(description="text of one message, UTF-8")] = 256 << 10
+    parts: Annotated[Count, Meta(description="parts of one message")] = 64
+    attachments: Annotated[Count, Meta(description="file parts of one message")] = 10
+    id_length: Annotated[Count, Meta(description="an id that a client chooses, of A-Z a-z 0-9 . _ : -")] = 128
+    name_length: Annotated[Count, Meta(description="a name of a workspace, person or organisation, characters")] = 120
+    short_text_length: Annotated[Count, Meta(description="role, runtime and other one-line fields, characters")] = 500
+    card_bytes: Annotated[Count, Meta(description="an agent card as JSON")] = 64 << 10
+    inbox_unhandled: Annotated[Count, Meta(description="messages waiting in one inbox, then 429")] = 10_000
+    tree_depth: Annotated[Count, Meta(description="levels of workspaces below each other")] = 32
+    page_rows: Annotated[Count, Meta(description="rows in one page of activity")] = 500
+    page_bytes: Annotated[Count, Meta(description="bodies in one page; a page ends early and has at least one row")] = (
+        4 << 20
+    )
+    history_rows: Annotated[Count, Meta(description="messages in one page of chat history")] = 1000
+    wait_seconds: Annotated[Count, Meta(description="a long-poll is held at most so long")] = 25
+    lease_seconds: Annotated[Count, Meta(description="a claim's lease at most")] = 3600
+    since_seconds: Annotated[Count, Meta(description="how far back since_secs may look")] = 30 * 86_400
+    waiting_commands: Annotated[Count, Meta(description="writes waiting for the store, then 503")] = 10_000
+    group_commands: Annotated[Count, Meta(description="writes that share one commit")] = 512
+    silence_seconds: Annotated[Count, Meta(description="without a heartbeat, then offline")] = 90
+    sweep_seconds: Annotated[Count, Meta(description="between two looks for silent workspaces")] = 15
+    person_token_days: Annotated[Count, Meta(description="life of a person's token")] = 90
+    connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000

@@ -1,0 +1,88 @@
+"""Settings: defaults < settings file (TOML) < environment < flags."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from molecule_core.ground.errors import BadSettings
+from molecule_core.ground.limits import Limits
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What an operator can set. `MOLECULE_<NAME>` in the environment sets each; limits are `MOLECULE_LIMIT_<NAME>`."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    state_dir: str = "~/.molecule"
+    database: str = ""
+    """`postgresql://...`; empty: SQLite in the state folder."""
+    public_url: str = ""
+    """How agents and people reach the server; empty: its own host and port."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Host names it answers for, beside its own and those of loopback."""
+    log_level: str = "info"
+    log_format: str = "text"
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def state(self) -> Path:
+        """The state folder."""
+        return Path(self.state_dir).expanduser()
+
+    @property
+    def url(self) -> str:
+        """The address that agents and people are told."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
+
+
+def load_settings(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+    """The settings in force. Raises BadSettings, which names the one that is wrong."""
+    file = environ.get("MOLECULE_CONFIG", "")
+    values: dict[str, Any] = _from_file(Path(file).expanduser()) if file else {}
+    limits: dict[str, Any] = dict(values.pop("limits", {}))
+    for name in Settings.__struct_fields__:
+        if (text := environ.get(f"MOLECULE_{name.upper()}")) and name != "limits":
+            values[name] = tuple(filter(None, text.split(","))) if name == "allowed_hosts" else text
+    for name in Limits.__struct_fields__:
+        if text := environ.get(f"MOLECULE_LIMIT_{name.upper()}"):
+            limits[name] = text
+    values.update({name: value for name, value in flags.items() if value is not None})
+    return _checked(values, limits)
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadSettings(reason=f"MOLECULE_CONFIG names {path}, which cannot be read: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise BadSettings(reason=f"{path} is not TOML: {error}") from None
+
+
+def _checked(values: dict[str, Any], limits: dict[str, Any]) -> Settings:
+    unknown = [f"limits.{name}" for name in limits if name not in Limits.__struct_fields__]
+    unknown += [name for name in values if name not in Settings.__struct_fields__]
+    if unknown:
+        raise BadSettings(
+            reason=f"there is no setting {unknown[0]}; docs/limits.md and `molecule serve --help` list them"
+        )
+    try:
+        return msgspec.convert({**values, "limits": limits}, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadSettings(reason=str(error)) from None
+
+
+def own_admin_token(environ: Mapping[str, str]) -> str:
+    """An admin token that the operator chose; empty if none."""
+    return environ.get("MOLECULE_ADMIN_TOKEN") or environ.get("ADMIN_TOKEN") or ""
+
+
+def environment() -> Mapping[str, str]:
+    """The process environment."""
+    return os.environ

@@ -1,0 +1,69 @@
+"""Text that others wrote: what a name may hold, what a client's id may look like, how a line is shortened."""
+
+import re
+import unicodedata
+
+from molecule_core.ground.errors import InvalidField, InvalidName
+
+ID_ALPHABET = "A-Z a-z 0-9 . _ : -"
+_ID = re.compile(r"[A-Za-z0-9._:-]+")
+# Cc control, Cf format (bidi marks and tag characters are among them), Cs surrogates, Zl and Zp line breaks.
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+# The joiners are format characters too, but emoji and several scripts are written with them.
+_JOINERS = {"\u200c", "\u200d"}
+RESERVED_PREFIXES = ("system:", "webhook:", "test:", "channel:")
+
+
+def clean_name(name: str, limit: int) -> str:
+    """A name fit to stand in a list, a prompt or a page: one line, visible characters, trimmed.
+
+    Raises InvalidName if it is empty, longer than `limit` characters, or holds control, bidi or tag characters."""
+    trimmed = name.strip()
+    if not trimmed:
+        raise InvalidName(reason="it is empty; give at least one visible character")
+    if len(trimmed) > limit:
+        raise InvalidName(reason=f"it has {len(trimmed)} characters; at most {limit} are taken")
+    if bad := hidden_character(trimmed):
+        raise InvalidName(reason=f"it holds the hidden character U+{ord(bad):04X}; remove it")
+    return trimmed
+
+
+def hidden_character(text: str) -> str | None:
+    """The first control, bidi, tag or other invisible character of a line, if there is one."""
+    if text.isascii() and text.isprintable():
+        return None
+    return next((c for c in text if unicodedata.category(c) in _HIDDEN and c not in _JOINERS), None)
+
+
+def clean_line(text: str, limit: int, what: str) -> str:
+    """A one-line field (role, runtime): like a name, but it may be empty. Raises InvalidField."""
+    trimmed = text.strip()
+    if len(trimmed) > limit:
+        raise InvalidField(reason=f"{what} has {len(trimmed)} characters; at most {limit} are taken")
+    if bad := hidden_character(trimmed):
+        raise InvalidField(reason=f"{what} holds the hidden character U+{ord(bad):04X}; remove it")
+    return trimmed
+
+
+def is_client_id(text: str, limit: int) -> bool:
+    """Whether an id that a client chose is short enough and of the allowed alphabet."""
+    return len(text) <= limit and _ID.fullmatch(text) is not None
+
+
+def with_suffix(name: str, taken: set[str], limit: int) -> str:
+    """The name itself if it is free, else with the first free numeric suffix: `Ops`, `Ops 2`, `Ops 3`."""
+    if name not in taken:
+        return name
+    number = 2
+    while True:
+        suffix = f" {number}"
+        candidate = name[: limit - len(suffix)] + suffix
+        if candidate not in taken:
+            return candidate
+        number += 1
+
+
+def shorten(text: str, limit: int) -> str:
+    """The beginning of a text as one line of at most so many characters."""
+    line = " ".join(text[: limit * 4].split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -1,0 +1,49 @@
+"""What a credential looks like: a recognisable prefix, 256 random bits, a checksum."""
+
+import base64
+import hashlib
+import zlib
+
+from molecule_core.ground.ids import Randomness
+
+WORKSPACE_PREFIX, PERSON_PREFIX, ADMIN_PREFIX = "mol_ws_", "mol_pt_", "mol_ad_"
+"""So that scanners, logs and people see what they hold. The three kinds share no table."""
+SHORTEST_OWN_TOKEN = 24
+"""An admin token that an operator chose must be about as hard to guess as a long passphrase."""
+_CHECKSUM_LENGTH = 8
+_SECRET_BYTES = 32
+_LENGTH = 7 + 43 + _CHECKSUM_LENGTH
+
+
+def new_token(prefix: str, randomness: Randomness) -> str:
+    """A credential: prefix, 43 characters of URL-safe base64, eight hex digits of checksum."""
+    body = prefix + base64.urlsafe_b64encode(randomness.secret(_SECRET_BYTES)).decode().rstrip("=")
+    return body + _checksum(body)
+
+
+def new_admin_token(randomness: Randomness) -> str:
+    """A token for the server's own operator."""
+    return new_token(ADMIN_PREFIX, randomness)
+
+
+def prefix_of(token: str) -> str | None:
+    """The prefix of a well-formed token; None if its length or checksum is wrong.
+
+    Only a fence against typing errors: what a token proves is looked up by its hash."""
+    body, checksum = token[:-_CHECKSUM_LENGTH], token[-_CHECKSUM_LENGTH:]
+    well_formed = len(token) == _LENGTH and _checksum(body) == checksum
+    return body[: len(WORKSPACE_PREFIX)] if well_formed else None
+
+
+def hash_of(token: str) -> str:
+    """What is stored instead of a token: SHA-256 as hex. 256 random bits need no salt."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def hint_of(token: str) -> str:
+    """The beginning of a token, for people who look for it in a list."""
+    return token[:15]
+
+
+def _checksum(body: str) -> str:
+    return f"{zlib.crc32(body.encode()):08x}"

@@ -1,0 +1,146 @@
+"""Reads of logs, inboxes and chats."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from molecule_core.ground.clock import rfc3339
+from molecule_core.ground.limits import Limits
+from molecule_core.messages.model import NOTIFY, RECEIVE, Filters, Shown
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Store
+from molecule_core.store.journal import log_key
+from molecule_core.store.queries import Params
+from molecule_core.store.wakeups import Look, Wakeups
+from molecule_core.wire.activity import ActivityRow, ChatMessage, ChatPage, attachments_of
+
+_NEWEST = (1 << 62) - 1
+
+
+class MessageReader:
+    """Pages of activity and chat, and how they are shown."""
+
+    def __init__(self, store: Store, org: OrgReader, wakeups: Wakeups, *, limits: Limits, public_url: str) -> None:
+        self._store = store
+        self._org = org
+        self._wakeups = wakeups
+        self._limits = limits
+        self._public_url = public_url
+
+    async def place(self, workspace_id: str, activity_id: str) -> int | None:
+        """The number of a row in the log of this workspace; None if it holds no such row."""
+        rows = await self._store.rows("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
+        return rows[0][0] if rows else None
+
+    async def newest(self, workspace_id: str, filters: Filters, count: int, *, wait: float = 0) -> list[Shown]:
+        """The newest rows that match, newest first; waits so many seconds for a first one."""
+        return await self._rows("activity_newest", self._page(workspace_id, filters, count), wait)
+
+    async def after(self, workspace_id: str, seq: int, filters: Filters, count: int, *, wait: float = 0) -> list[Shown]:
+        """The rows behind a number that match, oldest first; waits so many seconds for a first one."""
+        only_inbound = filters.activity_type == RECEIVE and filters.whole_inbox
+        page = {**self._page(workspace_id, filters, count), "seq": seq}
+        return await self._rows("inbox_after" if only_inbound else "activity_after", page, wait)
+
+    async def _rows(self, query: str, page: dict[str, object], wait: float) -> list[Shown]:
+        async def look() -> Look[list[Shown]]:
+            return Look([Shown(*row) for row in await self._store.rows(query, page)] or None)
+
+        if wait <= 0:
+            return (await look()).found or []
+        return await self._wakeups.until(log_key(str(page["workspace_id"])), look, wait) or []
+
+    def _page(self, workspace_id: str, filters: Filters, count: int) -> dict[str, object]:
+        return {
+            "workspace_id": workspace_id,
+            **msgspec.structs.asdict(filters),
+            "count": count,
+            "page_bytes": self._limits.page_bytes,
+        }
+
+    async def chat(self, workspace_id: str, *, count: int, before: int | None, after_seq: int | None) -> ChatPage:
+        """A page of chat, oldest first: the newest, or those before a time (microseconds), or behind a row."""
+        page: dict[str, object] = {
+            "workspace_id": workspace_id,
+            "count": count + 1,
+            "page_bytes": self._limits.page_bytes,
+        }
+        if after_seq is not None:
+            rows = list(await self._store.rows("chat_after", {**page, "seq": after_seq}))
+        else:
+            newest: Params = {**page, "seq": _NEWEST, "before": before}
+            rows = list(await self._store.rows("chat_newest", newest))
+        more = len(rows) > count or (len(rows) > 0 and await self._more_chat(workspace_id, rows[-1][1], after_seq))
+        rows = rows[:count]
+        if after_seq is None:
+            rows.reverse()
+        return ChatPage([_chat_message(*row) for row in rows], reached_end=not more)
+
+    async def _more_chat(self, workspace_id: str, seq: int, after_seq: int | None) -> bool:
+        """Whether chat goes on beyond a row: a page may have ended because its bytes were full."""
+        beyond: dict[str, object] = {"workspace_id": workspace_id, "count": 1, "page_bytes": 1, "seq": seq}
+        if after_seq is not None:
+            return bool(await self._store.rows("chat_after", beyond))
+        return bool(await self._store.rows("chat_newest", {**beyond, "before": None}))
+
+    def show(self, row: Shown, *, with_peer: bool) -> ActivityRow:
+        """A row as clients read it; `with_peer` adds who it is from, and its files."""
+        shown = ActivityRow(
+            row.id,
+            row.workspace_id,
+            row.seq,
+            row.activity_type,
+            row.method,
+            row.kind,
+            row.intent,
+            row.source_id,
+            row.target_id,
+            row.status,
+            rfc3339(row.created_at),
+            row.duration_ms,
+            row.summary,
+            row.error_detail,
+            _raw(row.request_body),
+            _raw(row.response_body),
+            _raw(row.tool_trace),
+        )
+        if row.attempt is not None:
+            shown.attempt = row.attempt
+            shown.redelivered = row.attempt > 1
+        if with_peer:
+            self._add_peer(shown, row)
+        return shown
+
+    def _add_peer(self, shown: ActivityRow, row: Shown) -> None:
+        peer = self._org.workspace(row.source_id) if row.source_id else None
+        if peer is not None:
+            shown.peer_name = peer.name
+            shown.peer_role = peer.role or UNSET
+            shown.agent_card_url = f"{self._public_url}/registry/discover/{peer.id}"
+        if row.request_body and '"file"' in row.request_body:
+            shown.attachments = attachments_of(_message_of(row.request_body).get("parts", [])) or UNSET
+
+
+def _raw(body: str | None) -> "Raw | msgspec.UnsetType":
+    return UNSET if body is None else Raw(body.encode())
+
+
+def _message_of(request_body: str) -> dict[str, Any]:
+    body = msgspec.json.decode(request_body)
+    message = body.get("params", {}).get("message", {}) if isinstance(body, dict) else {}
+    return message if isinstance(message, dict) else {}
+
+
+def _chat_message(id_: str, seq: int, method: str | None, created_at: int, request_body: str) -> ChatMessage:
+    body = msgspec.json.decode(request_body)
+    parts = body["params"]["message"]["parts"]
+    return ChatMessage(
+        id=id_,
+        role="agent" if method == NOTIFY else "user",
+        content="\n".join(part["text"] for part in parts if part["kind"] == "text"),
+        timestamp=rfc3339(created_at),
+        seq=seq,
+        user=None if method == NOTIFY else body["params"]["metadata"].get("username"),
+        attachments=attachments_of(parts),
+    )

@@ -1,0 +1,79 @@
+"""Decisions about messages: repetition, admission, claims and acks. Pure."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from molecule_core.ground.errors import AttemptMissing, InboxFull, MessageIdReused, StaleAttempt
+from molecule_core.messages.model import Draft, Handout, Inbox, Receipt
+from molecule_core.wire.a2a import IDENTITY_KEYS
+
+
+def content_hash(workspace_id: str, draft: Draft) -> str:
+    """What tells a repetition from another message under the same id: receiver and content, not the wrapping."""
+    return _hashed((workspace_id, draft.message["parts"], draft.message["metadata"], draft.context_id))
+
+
+def hash_of_parts(workspace_id: str, parts: list[dict[str, Any]]) -> str:
+    """The same for what an agent writes to its user."""
+    return _hashed((workspace_id, parts))
+
+
+def _hashed(content: Any) -> str:
+    return hashlib.blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).hexdigest()
+
+
+def repeated(twin: Any, *, hashed: str, message_id: str) -> Receipt:
+    """The first answer again, for a message that is kept already. Raises MessageIdReused if it says something else."""
+    activity_id, context_id, created_at, kept_hash = twin
+    if kept_hash != hashed:
+        raise MessageIdReused(message_id=message_id)
+    return Receipt(activity_id, context_id, created_at)
+
+
+def admit(*, head_no: int, inbox: Inbox, limit: int) -> None:
+    """Refuses a message to an inbox that is full. Raises InboxFull."""
+    if head_no - inbox.acked_no - inbox.acked_above >= limit:
+        raise InboxFull(limit=limit)
+
+
+def check_attempt(handout: Handout | None, attempt: int | None) -> None:
+    """An ack must be for the hand-over that is current. Raises AttemptMissing, StaleAttempt.
+
+    (NATS had to learn this: a late ack of an earlier attempt must not settle the current one.)"""
+    if handout is None or handout.attempt == 0:
+        return
+    if attempt is None:
+        raise AttemptMissing
+    if attempt < handout.attempt:
+        raise StaleAttempt(attempt=attempt, current=handout.attempt)
+
+
+def contiguous(inbox: Inbox, rows: list[tuple[int, bool]]) -> tuple[Inbox, int]:
+    """Moves the floor of an inbox over all rows that are handled without a gap.
+
+    `rows` are the inbound rows behind the floor in order, as (seq, handled). Returns the new inbox and how many single
+    rows the floor has swallowed."""
+    acked_seq, swallowed = inbox.acked_seq, 0
+    for seq, handled in rows:
+        if not handled:
+            break
+        acked_seq, swallowed = seq, swallowed + 1
+    return Inbox(acked_seq, inbox.acked_no + swallowed, inbox.acked_above - swallowed), swallowed
+
+
+def stored_body(draft: Draft, kind: str, message_id: str) -> bytes:
+    """The regular request as it is kept, and never rewritten: with the identity that the credential proved."""
+    metadata = {**draft.message["metadata"], "kind": kind, "intent": draft.intent}
+    params = {**draft.params, "message": {**draft.message, "messageId": message_id, "metadata": metadata}}
+    params["metadata"] = _identity(draft)
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": draft.rpc_id, "method": "message/send", "params": params})
+
+
+def _identity(draft: Draft) -> dict[str, Any]:
+    from_body = {key: value for key, value in draft.params["metadata"].items() if key not in IDENTITY_KEYS}
+    if draft.sender.user_id is None:
+        return from_body
+    user = {"source": "canvas", "user_id": draft.sender.user_id, "username": draft.sender.user_name}
+    return {**from_body, **user}

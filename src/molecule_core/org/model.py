@@ -1,0 +1,103 @@
+"""Organisations, workspaces and their states."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Status(StrEnum):
+    """How a workspace stands."""
+
+    PROVISIONING = "provisioning"
+    ONLINE = "online"
+    OFFLINE = "offline"
+    DEGRADED = "degraded"
+    PAUSED = "paused"
+    HIBERNATED = "hibernated"
+    AWAITING_AGENT = "awaiting_agent"
+    FAILED = "failed"
+    REMOVED = "removed"
+
+
+class Heard(StrEnum):
+    """What the server notices about an agent."""
+
+    WELL = "well"  # heard, and nearly all of its work succeeds
+    FAIR = "fair"  # heard, some of its work fails
+    FAILING = "failing"  # heard, but at least half of its work fails, or its runtime hangs
+    SILENT = "silent"  # not heard for `limits.silence_seconds`
+
+
+class Org(Struct, frozen=True):
+    """A tenant. Nothing crosses organisations. Times in microseconds."""
+
+    id: str
+    name: str
+    allow_skip_level: bool
+    created_at: int
+
+
+class Workspace(Struct, frozen=True, kw_only=True):
+    """A seat in the org tree, held by one agent. `agent_card` is JSON text, times are microseconds."""
+
+    id: str
+    org_id: str
+    parent_id: str | None
+    name: str
+    role: str | None
+    runtime: str
+    delivery_mode: str
+    url: str | None
+    agent_card: str | None
+    status: Status
+    external: bool
+    tier: int
+    max_concurrent_tasks: int
+    instruction_template_id: str | None
+    instruction_compact: bool
+    broadcast_enabled: bool
+    talk_to_user_enabled: bool
+    collapsed: bool
+    x: float
+    y: float
+    rev: int
+    created_at: int
+    updated_at: int
+    removed_at: int | None
+
+    @property
+    def removed(self) -> bool:
+        """Whether the seat is gone."""
+        return self.removed_at is not None
+
+
+class Pulse(Struct, frozen=True):
+    """What an agent said of itself in its last heartbeat; `heard_at` in microseconds."""
+
+    heard_at: int
+    active_tasks: int = 0
+    error_rate: float = 0.0
+    sample_error: str | None = None
+    uptime_seconds: int = 0
+    current_task: str | None = None
+
+
+class NewWorkspace(Struct, frozen=True, kw_only=True):
+    """What a person or an org file says about a seat that is to be made."""
+
+    name: str
+    org_id: str | None = None
+    parent_id: str | None = None
+    role: str | None = None
+    runtime: str = "generic-mcp"
+    external: bool = False
+    tier: int = 1
+    max_concurrent_tasks: int = 1
+    instruction_template_id: str | None = None
+    instruction_compact: bool = False
+    x: float = 0.0
+    y: float = 0.0
+
+
+NOTHING_HEARD = Pulse(heard_at=0)
+"""Before the first heartbeat."""

@@ -1,0 +1,81 @@
+"""Reads of organisations and workspaces."""
+
+from typing import Any
+
+from msgspec import Raw
+
+from molecule_core.ground.clock import rfc3339
+from molecule_core.org.model import Org, Pulse, Status, Workspace
+from molecule_core.org.registry import Registry
+from molecule_core.store.database import Row, Store
+from molecule_core.wire.events import WorkspaceView
+
+_SWITCHES = ("external", "instruction_compact", "broadcast_enabled", "talk_to_user_enabled", "collapsed")
+
+
+class OrgReader:
+    """What others may know of organisations and workspaces. Implements `rules.Tree`; every answer is from memory."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.org = registry.org
+        self.find_org = registry.find_org
+        self.orgs = registry.orgs
+        self.workspace = registry.workspace
+        self.workspaces = registry.workspaces
+        self.children = registry.children
+        self.roots = registry.roots
+        self.pulse = registry.pulse
+
+    def view(self, workspace: Workspace) -> WorkspaceView:
+        """A workspace as persons and peers see it, with its last heartbeat."""
+        return view(workspace, self.pulse(workspace.id))
+
+
+async def load_registry(store: Store, registry: Registry) -> None:
+    """Fills the registry from the store, at start."""
+    orgs = [Org(id_, name, bool(skip), at) for id_, name, skip, at in await store.rows("all_orgs", {})]
+    workspaces = [_workspace(row) for row in await store.rows("all_workspaces", {})]
+    pulses = [(row[0], Pulse(*row[1:])) for row in await store.rows("all_heartbeats", {})]
+    registry.load(orgs, workspaces, pulses)
+
+
+def _workspace(row: Row) -> Workspace:
+    """`all_workspaces` selects the columns in the order of the struct's fields."""
+    columns: dict[str, Any] = dict(zip(Workspace.__struct_fields__, row, strict=True))
+    columns["status"] = Status(columns["status"])
+    for name in _SWITCHES:
+        columns[name] = bool(columns[name])
+    return Workspace(**columns)
+
+
+def view(workspace: Workspace, pulse: Pulse) -> WorkspaceView:
+    """A workspace as persons and peers see it."""
+    return WorkspaceView(
+        id=workspace.id,
+        org_id=workspace.org_id,
+        name=workspace.name,
+        role=workspace.role,
+        runtime=workspace.runtime,
+        parent_id=workspace.parent_id,
+        delivery_mode=workspace.delivery_mode,
+        url=workspace.url,
+        status=workspace.status.value,
+        external=workspace.external,
+        tier=workspace.tier,
+        active_tasks=pulse.active_tasks,
+        max_concurrent_tasks=workspace.max_concurrent_tasks,
+        last_error_rate=pulse.error_rate,
+        uptime_seconds=pulse.uptime_seconds,
+        agent_card=None if workspace.agent_card is None else Raw(workspace.agent_card.encode()),
+        instruction_template_id=workspace.instruction_template_id,
+        instruction_compact=workspace.instruction_compact,
+        broadcast_enabled=workspace.broadcast_enabled,
+        talk_to_user_enabled=workspace.talk_to_user_enabled,
+        collapsed=workspace.collapsed,
+        x=workspace.x,
+        y=workspace.y,
+        rev=workspace.rev,
+        created_at=rfc3339(workspace.created_at),
+        updated_at=rfc3339(workspace.updated_at),
+        removed_at=None if workspace.removed_at is None else rfc3339(workspace.removed_at),
+    )

@@ -1,0 +1,94 @@
+"""The org tree in memory: every decision about who may talk reads it, so none costs a query.
+
+Rebuilt from the store at start, changed only by the org writer after its commit.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from molecule_core.org.model import NOTHING_HEARD, Org, Pulse, Workspace
+
+
+class Registry:
+    """All organisations and workspaces, removed ones too. Implements `rules.Tree`."""
+
+    def __init__(self) -> None:
+        self._orgs: dict[str, Org] = {}
+        self._workspaces: dict[str, Workspace] = {}
+        # Keyed by the parent's id, or by the organisation's for its roots; dicts keep the order of creation.
+        self._below: dict[str, dict[str, Workspace]] = {}
+        self._pulses: dict[str, Pulse] = {}
+        self._unsaved: set[str] = set()
+
+    def load(self, orgs: Iterable[Org], workspaces: Iterable[Workspace], pulses: Iterable[tuple[str, Pulse]]) -> None:
+        """Takes over what the store knows; workspaces oldest first."""
+        for org in orgs:
+            self.put_org(org)
+        self.put_all(workspaces)
+        self._pulses.update(pulses)
+
+    def put_org(self, org: Org) -> None:
+        """A new or changed organisation."""
+        self._orgs[org.id] = org
+
+    def put(self, workspace: Workspace) -> None:
+        """A new or changed workspace."""
+        old = self._workspaces.get(workspace.id)
+        if old is not None and _place(old) != _place(workspace):
+            self._below[_place(old)].pop(workspace.id, None)
+        self._workspaces[workspace.id] = workspace
+        level = self._below.setdefault(_place(workspace), {})
+        if workspace.removed:
+            level.pop(workspace.id, None)
+        else:
+            level[workspace.id] = workspace
+
+    def put_all(self, workspaces: Iterable[Workspace]) -> None:
+        """Several at once."""
+        for workspace in workspaces:
+            self.put(workspace)
+
+    def org(self, org_id: str) -> Org:
+        """An organisation; KeyError if there is none."""
+        return self._orgs[org_id]
+
+    def find_org(self, org_id: str) -> Org | None:
+        """An organisation, if there is one."""
+        return self._orgs.get(org_id)
+
+    def orgs(self) -> list[Org]:
+        """All organisations, oldest first."""
+        return list(self._orgs.values())
+
+    def workspace(self, workspace_id: str) -> Workspace | None:
+        """A workspace by its id, also a removed one."""
+        return self._workspaces.get(workspace_id)
+
+    def workspaces(self, org_id: str | None = None) -> Iterator[Workspace]:
+        """The live workspaces of one organisation or of all, oldest first."""
+        return (w for w in self._workspaces.values() if not w.removed and org_id in (None, w.org_id))
+
+    def children(self, workspace: Workspace) -> list[Workspace]:
+        """The live workspaces right below, oldest first."""
+        return list(self._below.get(workspace.id, {}).values())
+
+    def roots(self, org_id: str) -> list[Workspace]:
+        """The live workspaces at the top of an organisation, oldest first."""
+        return list(self._below.get(org_id, {}).values())
+
+    def pulse(self, workspace_id: str) -> Pulse:
+        """What its agent said last."""
+        return self._pulses.get(workspace_id, NOTHING_HEARD)
+
+    def hear(self, workspace_id: str, pulse: Pulse) -> None:
+        """A heartbeat came. It is saved with the next sweep."""
+        self._pulses[workspace_id] = pulse
+        self._unsaved.add(workspace_id)
+
+    def take_unsaved(self) -> list[tuple[str, Pulse]]:
+        """The heartbeats that came since the last call."""
+        unsaved, self._unsaved = self._unsaved, set()
+        return [(workspace_id, self._pulses[workspace_id]) for workspace_id in unsaved]
+
+
+def _place(workspace: Workspace) -> str:
+    return workspace.parent_id or workspace.org_id

@@ -1,0 +1,184 @@
+"""The only place where things are wired: store, journal, readers, writers, edges, workers."""
+
+import asyncio
+import contextlib
+import importlib.metadata
+import logging
+import signal
+from collections.abc import AsyncIterator
+from functools import partial
+
+import uvicorn
+
+from molecule_core.access.reader import AccessReader
+from molecule_core.access.writer import AccessWriter
+from molecule_core.edges.app import App
+from molecule_core.edges.auth import Guards
+from molecule_core.edges.messages import MessageEdge
+from molecule_core.edges.orgs import OrgEdge
+from molecule_core.edges.protocol import protocol_with
+from molecule_core.edges.registry import RegistryEdge
+from molecule_core.edges.routes import Route, Routes
+from molecule_core.edges.system import SystemEdge
+from molecule_core.edges.workspaces import WorkspaceEdge
+from molecule_core.ground.clock import Clock, SystemClock
+from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
+from molecule_core.ground.settings import Settings
+from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.reader import OrgReader, load_registry
+from molecule_core.org.registry import Registry
+from molecule_core.org.writer import SWEEP, OrgWriter
+from molecule_core.store.database import Store
+from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
+from molecule_core.store.timers import Timers
+from molecule_core.store.wakeups import Wakeups
+
+FIRST_ORG = "Default"
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_log = logging.getLogger("molecule.server")
+
+
+class Server:
+    """One Molecule server process. `open` before serving, `close` after."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        admin_token: str,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+    ) -> None:
+        self.settings = settings
+        self.version = importlib.metadata.version("molecule-core")
+        self._clock = clock or SystemClock()
+        self._randomness = randomness or SystemRandomness()
+        self._ids = Ids(self._clock, self._randomness)
+        self.wakeups = Wakeups(self._clock)
+        self.store = self._choose_store()
+        self.registry = Registry()
+        self._wire(admin_token)
+        self._timers = Timers(self.store, self._clock, self.wakeups)
+        self._timers.owner(SWEEP, self._org.sweep)
+        self._worker: asyncio.Task[None] | None = None
+
+    def _choose_store(self) -> Store:
+        limits, ring = self.settings.limits, self.wakeups.ring
+        if self.settings.database:
+            from molecule_core.store.postgres import PostgresStore
+
+            return PostgresStore(self.settings.database, clock=self._clock, ids=self._ids, limits=limits, ring=ring)
+        path = self.settings.state / DATABASE_FILE
+        return SqliteStore(path, clock=self._clock, ids=self._ids, limits=limits, ring=ring)
+
+    def _wire(self, admin_token: str) -> None:
+        settings, store, registry, wakeups = self.settings, self.store, self.registry, self.wakeups
+        clock, ids, limits = self._clock, self._ids, settings.limits
+        access_reader = AccessReader(store, clock, admin_token)
+        access_writer = AccessWriter(store, clock=clock, ids=ids, randomness=self._randomness, limits=limits)
+        self._org = org_writer = OrgWriter(store, registry, access_writer, clock=clock, ids=ids, limits=limits)
+        org = OrgReader(registry)
+        writer = MessageWriter(store, org, wakeups, clock=clock, ids=ids, limits=limits)
+        reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
+        guards = Guards(access_reader, org, self._hosts())
+        edges = (
+            SystemEdge(partial(store.rows, "meta_value", {"name": "schema"}), self.version, self._table),
+            OrgEdge(org_writer, access_writer, access_reader, org),
+            WorkspaceEdge(org_writer, org, public_url=settings.url),
+            RegistryEdge(org_writer, org, guards, clock=clock, limits=limits),
+            MessageEdge(writer, reader, clock=clock, limits=limits),
+        )
+        self.routes = Routes(route for edge in edges for route in edge.routes())
+        self.app = App(self.routes, guards, ids=ids, limits=limits)
+
+    def _table(self) -> list[Route]:
+        return self.routes.rows
+
+    def _hosts(self) -> frozenset[str]:
+        """The host names this server answers for."""
+        public = self.settings.url.split("://", 1)[-1].split("/", 1)[0].rsplit(":", 1)[0]
+        names = (*_LOOPBACK, self.settings.host, public, *self.settings.allowed_hosts)
+        return frozenset(name.lower() for name in names)
+
+    async def open(self) -> None:
+        """Opens the store, loads the registry, starts the workers. A first start makes an organisation."""
+        await self.store.open()
+        await load_registry(self.store, self.registry)
+        if not self.registry.orgs():
+            await self._org.create_org(FIRST_ORG)
+        await self._org.sweep("")
+        self._worker = asyncio.create_task(self._timers.work())
+
+    async def close(self) -> None:
+        """Lets waits end, finishes what was accepted, closes the store."""
+        self.wakeups.close()
+        if self._worker is not None:
+            await self._worker
+            await self._org.sweep("")
+        await self.store.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn, but a signal lets held requests end at once, and the process ends with exit code 0."""
+
+    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+        super().__init__(config)
+        self._molecule = server
+
+    @contextlib.contextmanager
+    def capture_signals(self):  # type: ignore[no-untyped-def]
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, self.stop)
+        yield
+
+    def stop(self) -> None:
+        """Begins to end; a second call does not wait for anybody."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+        self._molecule.wakeups.close()
+
+
+@contextlib.asynccontextmanager
+async def serving(server: Server, *, on_ready: "asyncio.Event | None" = None) -> AsyncIterator[uvicorn.Server]:
+    """An opened server behind a listening socket, until the block ends."""
+    await server.open()
+    try:
+        yield _Uvicorn(_config(server), server)
+    finally:
+        await server.close()
+
+
+def _config(server: Server) -> uvicorn.Config:
+    settings = server.settings
+    return uvicorn.Config(
+        server.app,
+        host=settings.host,
+        port=settings.port,
+        http=protocol_with(settings.limits),
+        proxy_headers=False,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,  # a hung handler must not hold up the shutdown
+        limit_concurrency=settings.limits.connections,
+    )
+
+
+async def serve(server: Server) -> None:
+    """Serves until a signal comes."""
+    async with serving(server) as http:
+        await http.serve()
+
+
+def run(server: Server) -> None:
+    """Serves in this process, on the fastest event loop there is."""
+    try:
+        import uvloop
+    except ImportError:  # not available on Windows
+        asyncio.run(serve(server))
+    else:
+        uvloop.run(serve(server))

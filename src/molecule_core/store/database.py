@@ -1,0 +1,116 @@
+"""What a store promises, and the shape of a command: read, decide, write set.
+
+A slice's writer describes a change as a `Command`. Its `decide` is a generator without I/O: it yields what it wants to
+read, and returns a `WriteSet` or raises a refusal. The store takes all commands that wait in the same moment as one
+group, answers their reads, applies their write sets together, commits once, and only then answers. A refusal therefore
+needs no savepoint, and an answer means: on disk.
+"""
+
+from collections.abc import Callable, Generator, Hashable, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct
+
+from molecule_core.store.queries import Dialect, Params
+
+Row = Sequence[Any]
+T = TypeVar("T")
+
+
+class Read(NamedTuple):
+    """Asks for the rows of a named query; answered with a list of rows."""
+
+    name: str
+    params: Params
+
+
+class Take(NamedTuple):
+    """Asks for the next number of a gap-free sequence; answered with an int, 1 for the first.
+
+    `name` is a query that tells the highest number in use for `:key`. A command takes numbers after its last chance
+    to refuse, so that none is left unused.
+    """
+
+    name: str
+    key: str
+
+
+class Peek(NamedTuple):
+    """Asks for the highest number of such a sequence without taking one; 0 for none."""
+
+    name: str
+    key: str
+
+
+Step = Read | Take | Peek
+
+
+class Event(NamedTuple):
+    """A fact for the journal: a name of `wire.events.EVENTS`, whose it is, and what it is about.
+
+    `payload` is JSON, or None where the payload is made from the entity when it is read."""
+
+    name: str
+    workspace_id: str
+    entity_kind: str
+    entity_id: str
+    rev: int = 0
+    payload: bytes | None = None
+
+
+class WriteSet(Struct, Generic[T]):
+    """What a command has decided: statements in order, facts for the journal, and the answer for its caller.
+
+    `rings` are the wake-up keys of those who may be waiting for this change. `then` runs after the commit and before
+    the answer: the place to bring memory that mirrors the store up to date."""
+
+    answer: T
+    writes: list[tuple[str, Params]] = []
+    events: list[Event] = []
+    rings: tuple[str, ...] = ()
+    then: Callable[[], None] | None = None
+
+
+Decision = Generator[Step, Any, WriteSet[T]]
+"""Reads, then a write set or a refusal."""
+
+
+class Command(Struct, Generic[T]):
+    """A change to one organisation (`org`; empty for what belongs to no organisation).
+
+    Commands that share one of `keys` never run in the same group, so each decides on what the other left behind.
+    One that is `alone` shares its group with nobody: for rare changes whose reach is known only when they decide.
+    `decide` may be called again when the group has to be replayed."""
+
+    org: str
+    keys: tuple[Hashable, ...]
+    decide: Callable[[], Decision[T]]
+    alone: bool = False
+
+
+SCHEMA_VERSION = 1
+
+
+class Conflict(Exception):
+    """The group broke a constraint or left a number unused; each command is replayed alone."""
+
+
+class Store(Protocol):
+    """One database. Both engines keep the same contract (tests/store)."""
+
+    dialect: Dialect
+    epoch: str
+    """Changes when the store is restored from a backup: cursors of another epoch mean nothing here."""
+
+    async def open(self) -> None:
+        """Connects, creates the schema if the store is empty. Raises SchemaTooNew, StateInUse, StoreUnavailable."""
+
+    async def close(self) -> None:
+        """Finishes what was accepted, then closes."""
+
+    async def run(self, command: Command[T]) -> T:
+        """Runs a command and returns its answer once it is durable. Raises its refusal, ServerBusy, or
+        StoreUnavailable (nothing was changed)."""
+
+    async def rows(self, name: str, params: Params) -> Sequence[Row]:
+        """The rows of a named query that only reads what is committed."""

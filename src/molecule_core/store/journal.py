@@ -1,0 +1,70 @@
+"""The journal: every change appends its numbered facts in the transaction that makes the change.
+
+Numbers are gap-free per organisation and become visible in order, so "all after N" never skips a fact that commits
+late. Above: the slices' write sets, `edges/live.py`. Below: the two engines.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from molecule_core.store.database import Event, Row, Store
+from molecule_core.store.queries import Params
+from molecule_core.wire.events import EVENTS
+
+
+class Fact(Struct, frozen=True):
+    """One line of the journal. `at` in microseconds; `payload` is JSON text, or None: made from the entity."""
+
+    seq: int
+    name: str
+    workspace_id: str
+    audience: str
+    entity_kind: str
+    entity_id: str
+    rev: int
+    at: int
+    payload: str | None
+
+
+def entry(org_id: str, seq: int, event: Event, at: int) -> Params:
+    """An event with its place in the journal, as parameters of `append_event`. KeyError: the event is in no table."""
+    return {
+        "org_id": org_id,
+        "seq": seq,
+        "name": event.name,
+        "workspace_id": event.workspace_id,
+        "audience": EVENTS[event.name].audience,
+        "entity_kind": event.entity_kind,
+        "entity_id": event.entity_id,
+        "rev": event.rev,
+        "at": at,
+        "payload": None if event.payload is None else event.payload.decode(),
+    }
+
+
+class Journal:
+    """Reads the journal from a cursor."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def after(self, org_id: str, seq: int, count: int) -> list[Fact]:
+        """At most `count` facts of one organisation behind a number, oldest first."""
+        rows: Sequence[Row] = await self._store.rows("events_after", {"org_id": org_id, "seq": seq, "count": count})
+        return [Fact(*row) for row in rows]
+
+    async def head(self, org_id: str) -> int:
+        """The highest number in use; 0 for an empty journal."""
+        rows = await self._store.rows("last_event", {"key": org_id})
+        return rows[0][0] or 0
+
+
+def log_key(workspace_id: str) -> str:
+    """The wake-up key of a workspace's log."""
+    return f"log:{workspace_id}"
+
+
+def org_key(org_id: str) -> str:
+    """The wake-up key of an organisation's journal."""
+    return f"org:{org_id}"

@@ -1,0 +1,254 @@
+"""The store on PostgreSQL: the same commands, the same named queries, sets instead of single rows.
+
+A group takes the advisory locks of its organisations first, in sorted order, and holds them through the commit. So all
+writers of an organisation, in whatever process, decide one group after the other on what is committed, and numbers
+become visible in order. (A serial column loses up to a quarter of the rows for a reader that follows it.)
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import asyncpg
+
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
+from molecule_core.ground.ids import Ids
+from molecule_core.ground.limits import Limits
+from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Decision, Peek, Read, Row, Step, T
+from molecule_core.store.grouping import (
+    Pending,
+    Queue,
+    facts_of,
+    in_statement_order,
+    left_a_number_unused,
+    write_groups,
+)
+from molecule_core.store.journal import entry
+from molecule_core.store.queries import Dialect, Params, Query, load_queries, load_schema
+
+# Any number, but always the same: the lock that one server process holds, and the one that guards the schema.
+_SERVER_LOCK = 0x4D4F4C01
+_SCHEMA_LOCK = 0x4D4F4C02
+_READERS = 8
+_STATEMENT_CACHE = 500
+# A network that swallows packets must not hold a request for ever.
+_COMMAND_SECONDS = 30.0
+_BROKEN = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+
+Wish = tuple[Pending, Decision[Any], Step]
+
+
+class PostgresStore:
+    """See `store.database.Store` for what it promises."""
+
+    dialect: Dialect = "postgres"
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
+        ring: Callable[[Iterable[str]], None],
+        only_process: bool = True,
+    ) -> None:
+        self.epoch = ""
+        self._dsn = dsn
+        self._clock = clock
+        self._ids = ids
+        self._ring = ring
+        self._only_process = only_process
+        self._queries = load_queries("postgres")
+        self._queue = Queue(limits)
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._writing: asyncpg.Connection | None = None
+        self._pool: asyncpg.Pool | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self._sets: dict[str, str] = {}
+
+    async def open(self) -> None:
+        try:
+            self._writing = await self._connect()
+            await self._prepare_schema(self._writing)
+            self._pool = await asyncpg.create_pool(
+                self._dsn,
+                min_size=1,
+                max_size=_READERS,
+                statement_cache_size=_STATEMENT_CACHE,
+                command_timeout=_COMMAND_SECONDS,
+            )
+        except _BROKEN as error:
+            raise StoreUnavailable from error
+        self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
+        self._worker = asyncio.create_task(write_groups(self._queue, self._commit, self._ring, Conflict))
+
+    async def _connect(self) -> asyncpg.Connection:
+        connection = await asyncpg.connect(
+            self._dsn, statement_cache_size=_STATEMENT_CACHE, command_timeout=_COMMAND_SECONDS
+        )
+        if self._only_process and not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _SERVER_LOCK):
+            await connection.close()
+            raise StateInUse(place="this database")
+        return connection
+
+    async def _prepare_schema(self, connection: asyncpg.Connection) -> None:
+        """Creates the schema in an empty database; refuses one that a newer Molecule wrote."""
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
+            if await connection.fetchval("SELECT to_regclass('meta')") is None:
+                await connection.execute(load_schema("postgres"))
+                for name, value in (("schema", str(SCHEMA_VERSION)), ("epoch", self._ids.new())):
+                    await connection.execute(self._queries["set_meta"].sql, name, value)
+            found = int(await connection.fetchval(self._queries["meta_value"].sql, "schema"))
+        if found > SCHEMA_VERSION:
+            raise SchemaTooNew(found=found, known=SCHEMA_VERSION)
+
+    async def close(self) -> None:
+        self._queue.close()
+        if self._worker is not None:
+            await self._worker
+        if self._pool is not None:
+            await self._pool.close()
+        if self._writing is not None and not self._writing.is_closed():
+            await self._writing.close()
+
+    async def run(self, command: Command[T]) -> T:
+        answer: T = await self._queue.put(command)
+        return answer
+
+    async def rows(self, name: str, params: Params) -> Sequence[Row]:
+        if self._pool is None:
+            raise StoreUnavailable
+        query = self._queries[name]
+        try:
+            found: Sequence[Row] = await self._pool.fetch(query.sql, *query.bind(params))
+        except _BROKEN as error:
+            raise StoreUnavailable from error
+        return found
+
+    # -- writing -------------------------------------------------------------------------------------------------------
+
+    async def _commit(self, group: list[Pending]) -> None:
+        """Decides and writes a group. Raises Conflict (replay one by one) or StoreUnavailable; both undo all."""
+        self._numbers.clear()
+        try:
+            connection = await self._writer_connection()
+            transaction = connection.transaction()
+            await transaction.start()
+            try:
+                await self._in_transaction(connection, group)
+            except BaseException:
+                with suppress(*_BROKEN):
+                    await transaction.rollback()
+                raise
+            if any(pending.writes_something for pending in group):
+                await transaction.commit()
+            else:
+                await transaction.rollback()
+        except asyncpg.IntegrityConstraintViolationError as error:
+            raise Conflict(str(error)) from error
+        except _BROKEN as error:
+            raise StoreUnavailable from error
+
+    async def _writer_connection(self) -> asyncpg.Connection:
+        """The one connection that writes; a new one if the server hung up."""
+        if self._writing is None or self._writing.is_closed():
+            self._writing = None
+            self._writing = await self._connect()
+        return self._writing
+
+    async def _in_transaction(self, connection: asyncpg.Connection, group: list[Pending]) -> None:
+        orgs = sorted({pending.command.org for pending in group})
+        await connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(org, 0)) FROM unnest($1::text[]) AS org", orgs
+        )
+        await self._decide(connection, group)
+        if left_a_number_unused(group):
+            raise Conflict
+        await self._write(connection, group)
+
+    async def _decide(self, connection: asyncpg.Connection, group: list[Pending]) -> None:
+        """All commands of the group in step: the reads they wish for at the same moment become one query each."""
+        wishes = [(pending, *wish) for pending in group if (wish := pending.start()) is not None]
+        while wishes:
+            found = await self._found(connection, wishes)
+            wishes = [
+                (pending, *following)
+                for (pending, decision, _), answer in zip(wishes, found, strict=True)
+                if (following := pending.advance(decision, answer)) is not None
+            ]
+
+    async def _found(self, connection: asyncpg.Connection, wishes: list[Wish]) -> list[Any]:
+        """The answers to one round of wishes, in their order."""
+        await self._load_numbers(connection, [step for _, _, step in wishes if not isinstance(step, Read)])
+        reads: dict[str, list[int]] = {}
+        answers: list[Any] = [None] * len(wishes)
+        for place, (pending, _, step) in enumerate(wishes):
+            if isinstance(step, Read):
+                reads.setdefault(step.name, []).append(place)
+            elif isinstance(step, Peek):
+                answers[place] = self._numbers[step.name, step.key]
+            else:
+                pending.taken = True
+                answers[place] = self._next_number(step.name, step.key)
+        for name, places in reads.items():
+            batch = [wishes[place][2].params for place in places]  # type: ignore[union-attr]
+            for place, rows in zip(places, await self._read_set(connection, name, batch), strict=True):
+                answers[place] = rows
+        return answers
+
+    async def _load_numbers(self, connection: asyncpg.Connection, steps: Sequence[Any]) -> None:
+        """Reads the highest numbers that this group has not met yet. The group's lock keeps them true."""
+        missing: dict[str, list[str]] = {}
+        for step in steps:
+            if (step.name, step.key) not in self._numbers:
+                self._numbers[step.name, step.key] = 0
+                missing.setdefault(step.name, []).append(step.key)
+        for name, keys in missing.items():
+            found = await self._read_set(connection, name, [{"key": key} for key in keys])
+            for key, rows in zip(keys, found, strict=True):
+                self._numbers[name, key] = (rows[0][0] or 0) if rows else 0
+
+    def _next_number(self, name: str, key: str) -> int:
+        self._numbers[name, key] = number = self._numbers[name, key] + 1
+        return number
+
+    async def _read_set(self, connection: asyncpg.Connection, name: str, batch: list[Params]) -> list[list[Row]]:
+        """The rows of one named query for many parameters, in one round trip."""
+        query = self._queries[name]
+        if len(batch) == 1:
+            return [await connection.fetch(query.sql, *query.bind(batch[0]))]
+        if name not in self._sets:
+            self._sets[name] = await _as_set(connection, query)
+        columns = zip(*(query.bind(params) for params in batch), strict=True)
+        results: list[list[Row]] = [[] for _ in batch]
+        for place, *row in await connection.fetch(self._sets[name], *(list(column) for column in columns)):
+            results[place - 1].append(row)
+        return results
+
+    async def _write(self, connection: asyncpg.Connection, group: list[Pending]) -> None:
+        for name, batch in in_statement_order(group):
+            query = self._queries[name]
+            await connection.executemany(query.sql, [query.bind(params) for params in batch])
+        facts = facts_of(group)
+        if not facts:
+            return
+        await self._load_numbers(connection, [Peek("last_event", org) for org, _ in facts])
+        at = self._clock.now()
+        append = self._queries["append_event"]
+        entries = [entry(org, self._next_number("last_event", org), event, at) for org, event in facts]
+        await connection.executemany(append.sql, [append.bind(params) for params in entries])
+
+
+async def _as_set(connection: asyncpg.Connection, query: Query) -> str:
+    """A named query over arrays of its parameters: each row tells by its first column whose it is."""
+    types = [each.name for each in (await connection.prepare(query.sql)).get_parameters()]
+    arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(types, 1))
+    inner = query.with_places(lambda given: f"k.{given}")
+    # Nothing of this text comes from outside: it is a named query of the package and PostgreSQL's own type names.
+    keys = ", ".join((*query.names, "place"))
+    source = f"unnest({arrays}) WITH ORDINALITY AS k({keys})"
+    return " ".join(("SELECT k.place, found.* FROM", source, "CROSS JOIN LATERAL (", inner, ") AS found"))

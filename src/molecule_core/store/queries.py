@@ -1,0 +1,86 @@
+"""Named queries: each slice keeps its SQL in queries.sql, and names it in Python.
+
+A statement is written as
+
+    -- name: insert_message
+    -- one line that says what it does
+    INSERT INTO ... VALUES (:id, :text);
+
+`queries.postgres.sql` beside it may override single names.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from operator import attrgetter, itemgetter
+from typing import Any, Literal
+
+from msgspec import Struct
+
+Dialect = Literal["sqlite", "postgres"]
+Params = Mapping[str, Any] | Struct
+
+ROOMS_WITH_QUERIES = ("store", "access", "org", "messages")
+_HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
+
+
+class Query:
+    """One statement in one dialect: its text with numbered places, and how to pick their values."""
+
+    __slots__ = ("_from_mapping", "_from_struct", "name", "names", "sql", "text")
+
+    def __init__(self, name: str, text: str, dialect: Dialect) -> None:
+        self.name = name
+        self.text = text
+        self.names: tuple[str, ...] = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+        mark = "?" if dialect == "sqlite" else "$"
+        places = {given: f"{mark}{place}" for place, given in enumerate(self.names, 1)}
+        self.sql = _PARAMETER.sub(lambda found: places[found.group(1)], text)
+        self._from_mapping = _picker(itemgetter, self.names)
+        self._from_struct = _picker(attrgetter, self.names)
+
+    def bind(self, params: Params) -> tuple[Any, ...]:
+        """The values in the order of the places; KeyError or AttributeError names one that is missing."""
+        return self._from_mapping(params) if type(params) is dict else self._from_struct(params)
+
+    def with_places(self, place: Callable[[str], str]) -> str:
+        """The text with each parameter written as `place(name)`."""
+        return _PARAMETER.sub(lambda found: place(found.group(1)), self.text)
+
+
+def _picker(getter: Any, names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    if not names:
+        return lambda _params: ()
+    pick = getter(*names)
+    return pick if len(names) > 1 else lambda params: (pick(params),)
+
+
+def split_statements(source: str) -> Iterator[tuple[str, str, str]]:
+    """(name, description, SQL) of every named statement of a queries file, in order."""
+    heads = list(_HEAD.finditer(source))
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        end = following.start() if following else len(source)
+        yield head.group(1), head.group(2), source[head.end() : end].strip().rstrip(";")
+
+
+def load_queries(dialect: Dialect) -> dict[str, Query]:
+    """All named queries of the package in one dialect. A name that two rooms use is an error."""
+    found: dict[str, Query] = {}
+    for room in ROOMS_WITH_QUERIES:
+        folder = resources.files("molecule_core").joinpath(room)
+        for name, _, text in split_statements(folder.joinpath("queries.sql").read_text(encoding="utf-8")):
+            if name in found:
+                raise ValueError(f"the query name {name} stands twice; the second is in {room}/queries.sql")
+            found[name] = Query(name, text, dialect)
+        special = folder.joinpath(f"queries.{dialect}.sql")
+        if special.is_file():
+            for name, _, text in split_statements(special.read_text(encoding="utf-8")):
+                found[name] = Query(name, text, dialect)
+    return found
+
+
+def load_schema(dialect: Dialect) -> str:
+    """The whole schema. Text in `/*sqlite: ... */` is meant for SQLite alone; to PostgreSQL it is a comment."""
+    source = resources.files("molecule_core").joinpath("store", "schema.sql").read_text(encoding="utf-8")
+    return re.sub(r"/\*sqlite: (.*?) \*/", r"\1", source) if dialect == "sqlite" else source

@@ -1,0 +1,32 @@
+-- The store's own statements: journal, timers, and what it keeps about itself.
+
+-- name: last_event
+-- the highest number in the journal of an organisation
+SELECT max(seq) FROM events WHERE org_id = :key;
+
+-- name: append_event
+-- one fact behind all others of its organisation
+INSERT INTO events (org_id, seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload)
+VALUES (:org_id, :seq, :name, :workspace_id, :audience, :entity_kind, :entity_id, :rev, :at, :payload);
+
+-- name: events_after
+-- the journal of an organisation behind a number, in order
+SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload
+FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
+
+-- name: set_timer
+-- asks to be called at a time; an earlier wish under the same key is replaced
+INSERT INTO timers (kind, key, due) VALUES (:kind, :key, :due)
+ON CONFLICT (kind, key) DO UPDATE SET due = excluded.due;
+
+-- name: next_timers
+-- what is due first
+SELECT kind, key, due FROM timers ORDER BY due LIMIT :count;
+
+-- name: meta_value
+-- a fact about the store itself
+SELECT value FROM meta WHERE name = :name;
+
+-- name: set_meta
+-- writes a fact about the store itself
+INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;

@@ -1,0 +1,192 @@
+"""The store on SQLite: one writing process, one writing connection, `synchronous=FULL`.
+
+Commands are decided and applied on the event loop, where a statement costs a few microseconds; only the commit, which
+waits for the disk, runs in a thread. While it waits, the next group gathers. Reads use a second connection and see
+only what is committed.
+"""
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
+from molecule_core.ground.ids import Ids
+from molecule_core.ground.limits import Limits
+from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Step, T
+from molecule_core.store.grouping import (
+    Pending,
+    Queue,
+    facts_of,
+    in_statement_order,
+    left_a_number_unused,
+    write_groups,
+)
+from molecule_core.store.journal import entry
+from molecule_core.store.queries import Dialect, Params, load_queries, load_schema
+
+DATABASE_FILE = "molecule.db"
+# Enough for every statement of the package with room to grow; the default of 100 would evict some.
+_STATEMENT_CACHE = 500
+# A reader that backs the database up may hold a lock for a moment.
+_BUSY_MILLISECONDS = 5000
+
+
+class SqliteStore:
+    """See `store.database.Store` for what it promises."""
+
+    dialect: Dialect = "sqlite"
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
+        ring: Callable[[Iterable[str]], None],
+        synchronous: str = "FULL",
+    ) -> None:
+        self.epoch = ""
+        self._path = path
+        self._clock = clock
+        self._ids = ids
+        self._ring = ring
+        self._synchronous = synchronous
+        self._queries = load_queries("sqlite")
+        self._queue = Queue(limits)
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="molecule-disk")
+        self._lock: int | None = None
+        self._worker: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        self._lock = lock_for_one_process(self._path)
+        self._writing = self._connect()
+        self._writing.pragma("journal_mode", "wal")
+        self._writing.pragma("synchronous", self._synchronous)
+        self._prepare_schema()
+        self._reading = self._connect()
+        self._reading.pragma("query_only", True)
+        self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
+        self._worker = asyncio.create_task(write_groups(self._queue, self._commit, self._ring, Conflict))
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self._path), statementcachesize=_STATEMENT_CACHE)
+        connection.set_busy_timeout(_BUSY_MILLISECONDS)
+        return connection
+
+    def _prepare_schema(self) -> None:
+        """Creates the schema in an empty file; refuses one that a newer Molecule wrote."""
+        tables = [row[0] for row in self._writing.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        if "meta" not in tables:
+            with self._writing:
+                for _ in self._writing.execute(load_schema("sqlite")):
+                    pass
+                for name, value in (("schema", str(SCHEMA_VERSION)), ("epoch", self._ids.new())):
+                    self._writing.execute(self._queries["set_meta"].sql, (name, value))
+        found = int(self._rows(self._writing, "meta_value", {"name": "schema"})[0][0])
+        if found > SCHEMA_VERSION:
+            raise SchemaTooNew(found=found, known=SCHEMA_VERSION)
+
+    async def close(self) -> None:
+        self._queue.close()
+        if self._worker is not None:
+            await self._worker
+            self._reading.close()
+            self._writing.close()
+        self._disk.shutdown()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    async def run(self, command: Command[T]) -> T:
+        answer: T = await self._queue.put(command)
+        return answer
+
+    async def rows(self, name: str, params: Params) -> Sequence[Row]:
+        try:
+            return self._rows(self._reading, name, params)
+        except apsw.Error as error:
+            raise StoreUnavailable from error
+
+    def _rows(self, connection: apsw.Connection, name: str, params: Params) -> list[tuple[Any, ...]]:
+        query = self._queries[name]
+        return connection.execute(query.sql, query.bind(params)).fetchall()
+
+    async def _commit(self, group: list[Pending]) -> None:
+        """Decides and writes a group. Raises Conflict (replay one by one) or StoreUnavailable; both undo all."""
+        try:
+            self._writing.execute("BEGIN IMMEDIATE")
+            for pending in group:
+                self._decide(pending)
+            if left_a_number_unused(group):
+                raise Conflict
+            if not any(pending.writes_something for pending in group):
+                self._undo()
+                return
+            self._write(group)
+            await asyncio.get_running_loop().run_in_executor(self._disk, self._writing.execute, "COMMIT")
+        except (Conflict, apsw.ConstraintError) as error:
+            self._undo()
+            raise Conflict(str(error)) from error
+        except apsw.Error as error:
+            self._undo()
+            raise StoreUnavailable from error
+
+    def _undo(self) -> None:
+        if self._writing.in_transaction:
+            self._writing.execute("ROLLBACK")
+        self._numbers.clear()
+
+    def _decide(self, pending: Pending) -> None:
+        wish = pending.start()
+        while wish is not None:
+            decision, step = wish
+            wish = pending.advance(decision, self._answer(pending, step))
+
+    def _answer(self, pending: Pending, step: Step) -> Any:
+        if isinstance(step, Read):
+            return self._rows(self._writing, step.name, step.params)
+        if isinstance(step, Peek):
+            return self._last_number(step.name, step.key)
+        pending.taken = True
+        return self._next_number(step.name, step.key)
+
+    def _next_number(self, name: str, key: str) -> int:
+        self._numbers[name, key] = number = self._last_number(name, key) + 1
+        return number
+
+    def _last_number(self, name: str, key: str) -> int:
+        """Counters live in memory: this process is the only writer, and a rollback forgets them."""
+        last = self._numbers.get((name, key))
+        if last is None:
+            rows = self._rows(self._writing, name, {"key": key})
+            self._numbers[name, key] = last = (rows[0][0] or 0) if rows else 0
+        return last
+
+    def _write(self, group: list[Pending]) -> None:
+        for name, batch in in_statement_order(group):
+            query = self._queries[name]
+            self._writing.executemany(query.sql, [query.bind(params) for params in batch])
+        at = self._clock.now()
+        entries = [entry(org, self._next_number("last_event", org), event, at) for org, event in facts_of(group)]
+        append = self._queries["append_event"]
+        self._writing.executemany(append.sql, [append.bind(params) for params in entries])
+
+
+def lock_for_one_process(path: Path) -> int:
+    """A lock file beside the database, held as long as the process lives. Raises StateInUse."""
+    handle = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise StateInUse(place=path.parent) from None
+    return handle

@@ -1,0 +1,176 @@
+"""The `message/send` dialect: what comes in, made regular; and the answers that real clients read.
+
+Clients of several ages speak to us. What they leave out is filled, what they spell differently is respelled, and what
+is stored is the regular form. A client that sends an `A2A-Version` header is held to that version instead.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from molecule_core.ground.errors import A2AVersionNotSupported, InvalidMessage, UnknownMethod
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.text import ID_ALPHABET, is_client_id
+
+SEND = "message/send"
+STRICT_VERSIONS = ("0.3",)
+INTENTS = ("request", "inform", "ack")
+# Who a message is from is what the credential proves; the same words from the body are dropped.
+IDENTITY_KEYS = ("source", "user_identity_status", "user_id", "email", "username", "name")
+_PART_KINDS = ("text", "file", "data")
+
+
+class Send(Struct):
+    """A regular `message/send`: the JSON-RPC id to answer under, and the parts of the request."""
+
+    rpc_id: str | int | None
+    params: dict[str, Any]
+    message: dict[str, Any]
+    message_id: str | None
+    """What the client called its message; None if it gave no name, so that nothing can be told apart by it."""
+    text: str
+    intent: str
+    context_id: str | None
+
+
+def is_envelope(body: Any) -> bool:
+    """Whether a body is meant as JSON-RPC, so that a refusal may speak JSON-RPC too."""
+    return isinstance(body, dict) and ("jsonrpc" in body or "method" in body)
+
+
+def rpc_id_of(body: Any) -> str | int | None:
+    """The id of a JSON-RPC request, if it has a usable one."""
+    found = body.get("id") if isinstance(body, dict) else None
+    return found if isinstance(found, str | int) and not isinstance(found, bool) else None
+
+
+def read_send(body: Any, *, version: str | None, limits: Limits) -> Send:
+    """Makes a request regular. `version` is the A2A-Version header.
+
+    Raises InvalidMessage, UnknownMethod, A2AVersionNotSupported."""
+    if version is not None and version.strip() not in ("", *STRICT_VERSIONS):
+        raise A2AVersionNotSupported(version=version, supported=", ".join(STRICT_VERSIONS))
+    strict = version is not None
+    if not isinstance(body, dict):
+        raise InvalidMessage(reason="the body must be a JSON object with method and params")
+    method = body.get("method", None if strict else SEND)
+    if method != SEND:
+        raise UnknownMethod(method=method, known=SEND)
+    if strict and body.get("jsonrpc") != "2.0":
+        raise InvalidMessage(reason='jsonrpc must be "2.0"')
+    params = _object(body.get("params"), "params")
+    message = _object(params.get("message"), "params.message")
+    return _regular(rpc_id_of(body), dict(params), dict(message), strict, limits)
+
+
+def _regular(
+    rpc_id: str | int | None, params: dict[str, Any], message: dict[str, Any], strict: bool, limits: Limits
+) -> Send:
+    metadata = _object(message.get("metadata") or {}, "params.message.metadata")
+    message["kind"] = "message"
+    message["role"] = _role(message.get("role"), strict)
+    message["parts"] = parts = _parts(message, strict, limits)
+    message["metadata"] = metadata
+    params["message"] = message
+    params["metadata"] = _object(params.get("metadata") or {}, "params.metadata")
+    text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
+    if len(text) > limits.text_bytes or len(text.encode()) > limits.text_bytes:
+        raise InvalidMessage(reason=f"the text is longer than {limits.text_bytes} bytes; shorten it or send a file")
+    return Send(
+        rpc_id=rpc_id,
+        params=params,
+        message=message,
+        message_id=_id(message, "messageId", limits, needed=strict),
+        text=text,
+        intent=_intent(metadata),
+        context_id=_id(message, "contextId", limits, needed=False),
+    )
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidMessage(reason=f"{where} must be an object")
+    return value
+
+
+def _role(role: Any, strict: bool) -> str:
+    if role is None and not strict:
+        return "user"
+    if role not in ("user", "agent"):
+        raise InvalidMessage(reason='params.message.role must be "user" or "agent"')
+    return str(role)
+
+
+def _id(message: dict[str, Any], name: str, limits: Limits, *, needed: bool) -> str | None:
+    given = message.get(name)
+    if given in (None, "") and not needed:
+        message.pop(name, None)
+        return None
+    if not isinstance(given, str) or not is_client_id(given, limits.id_length):
+        raise InvalidMessage(reason=f"{name} must be text of at most {limits.id_length} characters of {ID_ALPHABET}")
+    return given
+
+
+def _intent(metadata: dict[str, Any]) -> str:
+    intent = metadata.get("intent", "request")
+    if intent not in INTENTS:
+        raise InvalidMessage(reason=f"params.message.metadata.intent must be one of {', '.join(INTENTS)}")
+    return str(intent)
+
+
+def _parts(message: dict[str, Any], strict: bool, limits: Limits) -> list[dict[str, Any]]:
+    parts = message.get("parts")
+    content = message.pop("content", None)
+    if parts is None and isinstance(content, str) and not strict:
+        parts = [{"kind": "text", "text": content}]
+    if not isinstance(parts, list) or not parts:
+        raise InvalidMessage(reason="params.message.parts must be a list with at least one part")
+    if len(parts) > limits.parts:
+        raise InvalidMessage(reason=f"there are {len(parts)} parts; at most {limits.parts} are taken")
+    regular = [_part(part, strict) for part in parts]
+    if sum(part["kind"] == "file" for part in regular) > limits.attachments:
+        raise InvalidMessage(reason=f"more than {limits.attachments} files; send the rest with another message")
+    return regular
+
+
+def _part(part: Any, strict: bool) -> dict[str, Any]:
+    """One part with `kind`; older clients write `type`."""
+    if not isinstance(part, dict):
+        raise InvalidMessage(reason="each part must be an object")
+    kind = part.get("kind") if strict else part.get("kind", part.get("type"))
+    if kind is None and not strict and isinstance(part.get("text"), str):
+        kind = "text"
+    if kind not in _PART_KINDS:
+        raise InvalidMessage(reason=f"a part's kind must be one of {', '.join(_PART_KINDS)}")
+    wanted: type = str if kind == "text" else dict
+    if kind == "data" and isinstance(part.get("data"), list):
+        wanted = list
+    if not isinstance(part.get(kind), wanted):
+        raise InvalidMessage(reason=f"a {kind} part must hold its content under {kind!r}")
+    return {"kind": kind, **{key: value for key, value in part.items() if key not in ("kind", "type")}}
+
+
+def queued_answer(rpc_id: str | int | None, *, activity_id: str, context_id: str, at: str) -> dict[str, Any]:
+    """What a sender to a polling agent is told: a submitted A2A task, and beside it the keys that older clients read.
+
+    (The older shape alone is no JSON-RPC answer: A2A clients raise on it.)"""
+    return {
+        "jsonrpc": "2.0",
+        "id": rpc_id,
+        "result": {
+            "kind": "task",
+            "id": activity_id,
+            "contextId": context_id,
+            "status": {"state": "submitted", "timestamp": at},
+        },
+        "status": "queued",
+        "delivery_mode": "poll",
+        "method": SEND,
+        "activity_id": activity_id,
+    }
+
+
+def error_answer(rpc_id: str | int | None, code: int, text: str, reason: str) -> dict[str, Any]:
+    """A JSON-RPC refusal; `reason` is Molecule's own code for it, as A2A carries such things."""
+    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason.upper(), "domain": "molecule"}
+    return {"jsonrpc": "2.0", "id": rpc_id, "error": {"code": code, "message": text, "data": [info]}}

@@ -1,0 +1,69 @@
+"""Rows of activity and chat as every client reads them."""
+
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+
+class ActivityRow(Struct):
+    """One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out."""
+
+    id: str
+    workspace_id: str
+    seq: int
+    activity_type: str
+    method: str | None
+    kind: str | None
+    intent: str | None
+    source_id: str | None
+    target_id: str | None
+    status: str
+    created_at: str
+    duration_ms: int | None
+    summary: str | None
+    error_detail: str | None
+    request_body: Raw | UnsetType = UNSET
+    response_body: Raw | UnsetType = UNSET
+    tool_trace: Raw | UnsetType = UNSET
+    attempt: int | UnsetType = UNSET
+    redelivered: bool | UnsetType = UNSET
+    peer_name: str | UnsetType = UNSET
+    peer_role: str | UnsetType = UNSET
+    agent_card_url: str | UnsetType = UNSET
+    attachments: list[dict[str, Any]] | UnsetType = UNSET
+
+
+class ChatMessage(Struct, omit_defaults=True):
+    """One line of the chat between a workspace and its users. `role` is `user` or `agent`."""
+
+    id: str
+    role: str
+    content: str
+    timestamp: str
+    seq: int
+    user: str | None = None
+    attachments: list[dict[str, Any]] = []
+
+
+class ChatPage(Struct):
+    """A page of chat, oldest first. `reached_end`: nothing more lies in the direction that was asked for."""
+
+    messages: list[ChatMessage]
+    reached_end: bool
+
+
+def attachments_of(parts: list[Any]) -> list[dict[str, Any]]:
+    """The files among the parts of a message: `{kind, uri, name, mime_type, size}`, each only if known."""
+    found = []
+    for part in parts:
+        file = part.get("file") if isinstance(part, dict) and part.get("kind") == "file" else None
+        if isinstance(file, dict):
+            known = {
+                "kind": "file",
+                "uri": file.get("uri"),
+                "name": file.get("name"),
+                "mime_type": file.get("mimeType") or file.get("mime_type"),
+                "size": file.get("size"),
+            }
+            found.append({key: value for key, value in known.items() if value is not None})
+    return found

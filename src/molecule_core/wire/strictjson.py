@@ -1,0 +1,74 @@
+"""JSON from strangers: one value in UTF-8 that both engines can keep and every reader reads alike.
+
+Refused beside broken JSON: NaN and infinities, doubled keys, lone surrogates, NUL characters, deep nesting.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from molecule_core.ground.errors import InvalidJson, JsonTooDeep
+
+
+def decode(body: bytes, *, max_depth: int) -> Any:
+    """The value of a JSON text. Raises InvalidJson or JsonTooDeep.
+
+    The usual body costs one decode and one encode: without a backslash-u in the source, a key that stands twice is
+    the only thing that makes a colon vanish between the two."""
+    try:
+        value = msgspec.json.decode(body)
+    except RecursionError:
+        raise JsonTooDeep(limit=max_depth) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidJson(reason=_reason(error)) from None
+    if body.count(b"{") + body.count(b"[") > max_depth and _deeper_than(value, max_depth):
+        raise JsonTooDeep(limit=max_depth)
+    if b"\\u" in body or body.count(b":") != msgspec.json.encode(value).count(b":"):
+        _look_closely(body)
+    return value
+
+
+def _reason(error: Exception) -> str:
+    return (
+        "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).removeprefix("JSON is malformed: ")
+    )
+
+
+def _deeper_than(value: Any, limit: int) -> bool:
+    """Walks level by level, so that depth costs no stack."""
+    level = [value]
+    for _ in range(limit):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _look_closely(body: bytes) -> None:
+    """The slow road, for bodies with escapes or a missing colon: tells doubled keys and NUL characters exactly."""
+    value = json.loads(body, object_pairs_hook=_without_doubles)
+    level = [value]
+    while level:
+        for each in level:
+            if isinstance(each, str) and "\x00" in each:
+                raise InvalidJson(reason="it holds a NUL character")
+            if isinstance(each, dict) and any("\x00" in key for key in each):
+                raise InvalidJson(reason="a key holds a NUL character")
+        level = [inner for each in level for inner in _inside(each)]
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        seen: set[str] = set()
+        double = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InvalidJson(reason=f"the key {double!r} stands twice in one object")
+    return value

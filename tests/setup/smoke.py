@@ -1,0 +1,115 @@
+"""Start a checkout that was set up elsewhere as a user would, see it healthy, stop it with Ctrl-C.
+
+    python tests/setup/smoke.py CHECKOUT
+
+Only the standard library: it runs beside the checkout, not inside its .venv. Ends with 0, or with
+what went wrong and the end of what the server said. `.ci/run` calls it.
+"""
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+STARTING_S = 60  # the bound on starting or stopping a process, here as in every test
+PAUSE_S = 0.1  # between two looks at /health; the wait ends at once if the server does
+
+
+class Smoke(Exception):
+    """What a user would complain about."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def is_healthy(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)  # 5 s: a server that hangs is not healthy
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def wait_until_healthy(server: "subprocess.Popen[bytes]", port: int) -> None:
+    end = time.monotonic() + STARTING_S
+    while time.monotonic() < end:
+        if is_healthy(port):
+            return
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            raise Smoke(f"scripts/up ended with {server.wait(timeout=PAUSE_S)} before it answered")
+    raise Smoke(f"/health did not answer within {STARTING_S} s")
+
+
+def interrupt(server: "subprocess.Popen[bytes]") -> None:
+    os.killpg(server.pid, signal.SIGINT)  # a terminal, too, tells the whole group
+    try:
+        code = server.wait(timeout=STARTING_S)
+    except subprocess.TimeoutExpired:
+        raise Smoke(f"the server did not stop within {STARTING_S} s after Ctrl-C") from None
+    if code != 0:
+        raise Smoke(f"the server ended with {code} after Ctrl-C")
+
+
+def check_version(checkout: Path) -> None:
+    project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    command = [str(checkout / ".venv" / "bin" / "molecule"), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=STARTING_S, check=False)
+    if done.returncode != 0 or project["version"] not in done.stdout:
+        raise Smoke(f"molecule --version does not say {project['version']}: {done.stdout}{done.stderr}")
+
+
+def start_and_stop(checkout: Path, home: Path) -> None:
+    """`scripts/up` on a free port, in a folder of its own, so that no data of this machine is touched."""
+    port, log = free_port(), home / "up.log"
+    shell = {name: value for name, value in os.environ.items() if not name.startswith(("MOLECULE_", "XDG_"))}
+    environment = {**shell, "HOME": str(home)}
+    command = [str(checkout / "scripts" / "up"), "--port", str(port)]
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            command,
+            cwd=home,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        wait_until_healthy(server, port)
+        interrupt(server)
+    except Smoke as fault:
+        said = log.read_text(encoding="utf-8", errors="replace")
+        raise Smoke(f"{fault}; its last words:\n{said[-2000:]}") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait(timeout=STARTING_S)
+
+
+def main() -> None:
+    checkout = Path(sys.argv[1]).resolve()
+    try:
+        check_version(checkout)
+        with tempfile.TemporaryDirectory() as home:
+            start_and_stop(checkout, Path(home))
+    except (Smoke, subprocess.SubprocessError, OSError) as fault:
+        sys.exit(f"smoke: {fault}")
+    sys.stdout.write("smoke: started, healthy, stopped\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,351 @@
+"""What scripts/setup promises, seen from outside, without network: uv is an actor that the tests direct."""
+
+import ast
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.setup.support import PROCESS_S, ROOT, Running, load, wait_for_input
+
+setup = load("setup")
+
+# It writes down how it is called, makes a .venv that has all that set-up looks at, and installs nothing.
+# With a gate it tells that it arrived and installs only when it is let through.
+ACTOR = """#!/bin/sh
+echo "$*" >> "$STAGE/calls"
+env > "$STAGE/environment"
+if [ "$1" = venv ]; then
+    for venv; do :; done
+    mkdir -p "$venv/bin"
+    ln -s "$STAGE/python" "$venv/bin/python"
+    echo "version_info = 3.11.7" > "$venv/pyvenv.cfg"
+elif [ -p "$STAGE/gate" ]; then
+    echo > "$STAGE/arrived"
+    read -r _ < "$STAGE/gate"
+elif [ -e "$STAGE/broken" ]; then
+    seq 1 100
+    echo "no such package"
+    exit 3
+fi
+"""
+
+
+class Stage:
+    """A checkout with the real script and its inputs, and the actor as the only uv on PATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.checkout, self.folder = folder / "checkout", folder / "stage"
+        self.stamp = self.checkout / ".venv" / "molecule-setup.stamp"
+        for name in ("scripts/setup", "requirements/run.txt", "requirements/build.txt", "requirements/test.txt"):
+            self.checkout.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.checkout / name)
+        shutil.copy(ROOT / "pyproject.toml", self.checkout)
+        self.folder.mkdir()
+        self.folder.joinpath("python").touch()  # nothing runs it
+        self.folder.joinpath("uv").write_text(ACTOR)
+        self.folder.joinpath("uv").chmod(0o755)
+
+    def start(self, *arguments: str, **environment: str) -> Running:
+        path = f"{self.folder}:/usr/bin:/bin"
+        command = [sys.executable, str(self.checkout / "scripts" / "setup"), *arguments]
+        return Running(command, {"PATH": path, "STAGE": str(self.folder), **environment})
+
+    def run(self, *arguments: str, **environment: str) -> tuple[int, str]:
+        with self.start(*arguments, **environment) as running:
+            return running.end(), running.said
+
+    def calls(self) -> list[str]:
+        """What the actor was asked for since the last look."""
+        log = self.folder / "calls"
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return lines
+
+    def has_made_venvs(self) -> int:
+        return sum(call.startswith("venv ") for call in self.calls())
+
+
+class Gate:
+    """Holds the actor back while it installs. Opened both ways, so that no side waits for the other to open."""
+
+    def __init__(self, folder: Path) -> None:
+        for name in ("gate", "arrived"):
+            os.mkfifo(folder / name)
+        self._gate, self._arrived = (os.open(folder / name, os.O_RDWR) for name in ("gate", "arrived"))
+
+    def wait_for_arrival(self) -> None:
+        wait_for_input(self._arrived)
+        os.read(self._arrived, 1)
+
+    def let_through(self, times: int) -> None:
+        os.write(self._gate, b"\n" * times)
+
+    def close(self) -> None:
+        os.close(self._gate)
+        os.close(self._arrived)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+@pytest.fixture
+def gate(stage: Stage) -> Iterator[Gate]:
+    with contextlib.closing(Gate(stage.folder)) as gate:
+        yield gate
+
+
+def test_a_second_run_in_this_checkout_says_one_line_and_touches_nothing() -> None:
+    checkout = setup.Checkout(ROOT)
+    assert checkout.is_current(), "run scripts/setup first: the tests themselves never install anything"
+    before = checkout.stamp.stat()
+    said = subprocess.run([str(ROOT / "scripts" / "setup")], capture_output=True, timeout=PROCESS_S, check=True)
+    assert said.stdout.decode() == f"{checkout.up_to_date()}\n"
+    assert said.stderr == b""
+    assert checkout.stamp.stat() == before
+
+
+def test_a_run_that_has_nothing_to_do_starts_no_tool_and_takes_no_lock(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.run()
+    monkeypatch.setattr(setup.subprocess, "run", lambda *_, **__: pytest.fail("a tool was started"))
+    monkeypatch.setattr(setup, "sole_run", lambda *_: pytest.fail("the lock was taken"))
+    setup.set_up(setup.Checkout(stage.checkout), anew=False)
+
+
+def test_a_first_run_makes_the_venv_with_hashes_and_the_project_in_place(stage: Stage) -> None:
+    code, said = stage.run()
+    made, pinned, project = stage.calls()
+    venv = stage.checkout / ".venv"
+    assert (code, said.splitlines()[-1]) == (0, ".venv is ready (Python 3.11.7)")
+    assert made.endswith(f" {venv}")
+    assert f"--python {venv}/bin/python --require-hashes" in pinned
+    assert all(f"--requirement {stage.checkout}/requirements/{name}.txt" in pinned for name in setup.LOCKS)
+    assert f"--python {venv}/bin/python --no-deps --no-build-isolation --editable {stage.checkout}" in project
+
+
+def test_nothing_in_the_shell_leads_an_installer_out_of_the_venv(stage: Stage) -> None:
+    stage.run(**dict.fromkeys(setup.MISLEADING - {"PYTHONHOME"}, "/nowhere"), PIP_USER="1", PIP_PROXY="kept")
+    lines = stage.folder.joinpath("environment").read_text().splitlines()
+    seen = dict(line.split("=", 1) for line in lines if "=" in line)
+    assert seen["PIP_USER"] == "0"
+    assert seen["PIP_PROXY"] == "kept"
+    assert not setup.MISLEADING & seen.keys()
+
+
+@pytest.mark.parametrize(
+    "name", ["requirements/run.txt", "requirements/build.txt", "requirements/test.txt", "pyproject.toml"]
+)
+def test_an_edit_of_what_decides_the_contents_installs_again_in_the_same_venv(stage: Stage, name: str) -> None:
+    stage.run()
+    assert stage.has_made_venvs() == 1
+    with (stage.checkout / name).open("a") as file:
+        file.write("# edited\n")
+    assert "installing" in stage.run()[1]
+    assert stage.has_made_venvs() == 0
+    assert stage.run() == (0, ".venv is up to date (Python 3.11.7)\n")
+
+
+def test_text_that_moves_from_one_file_to_the_next_is_an_edit_too(stage: Stage) -> None:
+    checkout = setup.Checkout(stage.checkout)
+    before = checkout.contents()
+    run, build = checkout.lock("run"), checkout.lock("build")
+    text = run.read_text()
+    run.write_text(text[:-1])
+    build.write_text(text[-1] + build.read_text())
+    assert checkout.contents() != before
+
+
+def test_a_checkout_that_was_moved_makes_its_venv_anew(stage: Stage) -> None:
+    stage.run()
+    stage.calls()
+    stage.checkout = stage.checkout.rename(stage.checkout.with_name("moved"))
+    assert "making .venv" in stage.run()[1]
+
+
+def test_a_venv_whose_python_is_gone_is_made_anew(stage: Stage) -> None:
+    stage.run()
+    stage.folder.joinpath("python").unlink()
+    assert "making .venv" in stage.run()[1]
+
+
+def test_a_venv_whose_python_is_another_one_is_made_anew(stage: Stage) -> None:
+    stage.run()
+    python = stage.checkout / ".venv" / "bin" / "python"
+    python.unlink()
+    python.symlink_to(sys.executable)
+    assert "making .venv" in stage.run()[1]
+
+
+def test_a_venv_is_made_anew_when_asked(stage: Stage) -> None:
+    stage.run()
+    assert "making .venv" in stage.run("--anew")[1]
+
+
+def test_a_venv_that_is_a_link_is_replaced_and_what_it_led_to_is_left_alone(stage: Stage) -> None:
+    elsewhere = stage.folder / "elsewhere"
+    elsewhere.mkdir()
+    elsewhere.joinpath("mine").touch()
+    stage.checkout.joinpath(".venv").symlink_to(elsewhere)
+    assert stage.run()[0] == 0
+    assert [path.name for path in elsewhere.iterdir()] == ["mine"]
+
+
+def test_a_failure_shows_the_end_of_the_tools_words_and_what_to_do_and_the_next_run_repairs_it(stage: Stage) -> None:
+    broken = stage.folder / "broken"
+    broken.touch()
+    code, said = stage.run()
+    assert code == 1
+    assert "installing the pinned requirements: uv ended with 3" in said
+    assert "no such package" in said
+    assert "\n    1\n" not in said, "only the end of a long output is shown"
+    assert "What to do: See whether this machine reaches the package index" in said
+    assert not stage.stamp.exists()
+    broken.unlink()
+    assert "making .venv" in stage.run()[1]
+    assert stage.stamp.exists()
+
+
+def test_a_missing_file_is_named_with_what_brings_it_back(stage: Stage) -> None:
+    stage.run()
+    stage.checkout.joinpath("requirements", "run.txt").unlink()
+    code, said = stage.run()
+    assert code == 1
+    assert "requirements/run.txt is missing: get it back with git" in said
+
+
+def test_two_runs_at_once_make_one_venv(stage: Stage, gate: Gate) -> None:
+    with stage.start() as first:
+        gate.wait_for_arrival()
+        with stage.start() as second:
+            second.until("waiting for another run")
+            gate.let_through(2)
+            assert (first.end(), second.end()) == (0, 0)
+            assert first.said.endswith(".venv is ready (Python 3.11.7)\n")
+            assert second.said.endswith(".venv is up to date (Python 3.11.7)\n")
+    assert stage.has_made_venvs() == 1
+
+
+def test_a_run_after_a_killed_one_waits_for_the_tool_it_left_and_makes_the_venv_anew(stage: Stage, gate: Gate) -> None:
+    with stage.start() as killed:
+        gate.wait_for_arrival()
+        killed.kill()
+    with stage.start() as repair:
+        repair.until("waiting for another run")
+        gate.let_through(3)
+        assert repair.end() == 0
+        assert "making .venv" in repair.said
+    assert stage.has_made_venvs() == 2
+    assert stage.run() == (0, ".venv is up to date (Python 3.11.7)\n")
+
+
+def test_a_venv_that_was_being_changed_when_the_run_was_killed_is_made_anew(stage: Stage) -> None:
+    stage.run()
+    with stage.checkout.joinpath("requirements", "run.txt").open("a") as file:
+        file.write("# edited\n")
+    with contextlib.closing(Gate(stage.folder)) as gate, stage.start() as killed:
+        gate.wait_for_arrival()
+        killed.kill()
+        gate.let_through(3)
+        assert "making .venv" in stage.run()[1]
+
+
+def test_an_edit_while_installing_does_not_count_as_installed(stage: Stage, gate: Gate) -> None:
+    with stage.start() as running:
+        gate.wait_for_arrival()
+        with stage.checkout.joinpath("requirements", "run.txt").open("a") as file:
+            file.write("# edited meanwhile\n")
+        gate.let_through(2)
+        assert running.end() == 0
+    assert not setup.Checkout(stage.checkout).is_current()
+
+
+def test_without_uv_the_venv_installs_with_its_own_pip(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    checkout = setup.Checkout(stage.checkout)
+    checkout.venv.joinpath("bin").mkdir(parents=True)
+    checkout.venv.joinpath("bin", "pip").touch()
+    assert setup.SetUp(checkout, held=0).installer()[:4] == [str(checkout.python), "-m", "pip", "install"]
+
+
+def test_the_uv_inside_the_venv_is_not_asked_to_make_the_venv_it_lives_in(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = setup.Checkout(stage.checkout)
+    checkout.venv.joinpath("bin").mkdir(parents=True)
+    shutil.copy(stage.folder / "uv", checkout.venv / "bin" / "uv")
+    monkeypatch.setenv("PATH", str(checkout.venv / "bin"))
+    assert checkout.uv_on_path() == ""
+    monkeypatch.setenv("PATH", str(stage.folder))
+    assert checkout.uv_on_path() == str(stage.folder / "uv")
+
+
+def test_relocking_asks_for_all_platforms_with_hashes_and_without_addresses(stage: Stage) -> None:
+    assert stage.run("--relock")[0] == 0
+    run, build, test = [call for call in stage.calls() if call.startswith("pip compile")]
+    for name, call in (("run", run), ("build", build), ("test", test)):
+        assert "--universal" in call
+        assert "--generate-hashes" in call
+        assert "--no-emit-index-url" in call
+        assert call.endswith(f"--output-file requirements/{name}.txt")
+    assert "--constraint requirements/run.txt --constraint requirements/build.txt" in test
+
+
+# An old Python: the script with one line replaced, so that every Python counts as old.
+
+
+@pytest.fixture
+def old(stage: Stage) -> Stage:
+    script = stage.checkout / "scripts" / "setup"
+    text = script.read_text()
+    assert text.count("OLDEST = (3, 11)") == 1
+    script.write_text(text.replace("OLDEST = (3, 11)", "OLDEST = (99, 0)"))
+    return stage
+
+
+def on_path(stage: Stage, name: str, text: str) -> None:
+    stage.folder.joinpath(name).write_text(f"#!/bin/sh\n{text}\n")
+    stage.folder.joinpath(name).chmod(0o755)
+
+
+def test_a_python_that_is_too_old_says_so_in_one_line(old: Stage) -> None:
+    code, said = old.run(PATH="/nowhere")
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert code == 1
+    assert said == (
+        f"scripts/setup: Python {version} is too old for Molecule. "
+        "Install Python 3.11 or newer, then run: python3.11 scripts/setup\n"
+    )
+
+
+def test_a_python_that_is_too_old_hands_over_to_a_newer_one(old: Stage) -> None:
+    on_path(old, "python3.12", '[ "$1" = -c ] || echo "handed over: $*"')
+    code, said = old.run("--anew", PATH=str(old.folder))
+    assert (code, said) == (0, f"handed over: {old.checkout}/scripts/setup --anew\n")
+
+
+def test_a_newer_python_that_is_only_a_shim_is_passed_over(old: Stage) -> None:
+    on_path(old, "python3.13", "exit 127")
+    on_path(old, "python3.11", '[ "$1" = -c ] || echo "handed over to 3.11"')
+    assert old.run(PATH=str(old.folder)) == (0, "handed over to 3.11\n")
+
+
+@pytest.mark.parametrize("name", ["setup", "check"])
+def test_an_old_python_can_read_the_script(name: str) -> None:
+    ast.parse((ROOT / "scripts" / name).read_text(), feature_version=(3, 6))
+
+
+def test_the_tests_run_from_the_root_wherever_they_are_called(tmp_path: Path) -> None:
+    assert setup.Checkout(ROOT).is_current(), "run scripts/setup first: the tests themselves never install anything"
+    said = subprocess.run(
+        [str(ROOT / "scripts" / "test"), "--collect-only", "--quiet", "tests/setup/test_locks.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=PROCESS_S, check=True,
+    )  # fmt: skip
+    assert "tests/setup/test_locks.py::" in said.stdout
