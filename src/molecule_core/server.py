@@ -5,7 +5,8 @@ import contextlib
 import importlib.metadata
 import logging
 import signal
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import Iterator
 from functools import partial
 
 import uvicorn
@@ -119,18 +120,22 @@ class Server:
         await self.store.close()
 
 
-class _Uvicorn(uvicorn.Server):
-    """uvicorn, but a signal lets held requests end at once, and the process ends with exit code 0."""
+class HttpServer(uvicorn.Server):
+    """uvicorn, but a signal lets held requests end at once, and the process then ends with exit code 0."""
 
     def __init__(self, config: uvicorn.Config, server: Server) -> None:
         super().__init__(config)
+        self.listening = asyncio.Event()
         self._molecule = server
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begins to listen."""
+        await super().startup(sockets)
+        self.listening.set()
+
     @contextlib.contextmanager
-    def capture_signals(self):  # type: ignore[no-untyped-def]
-        loop = asyncio.get_running_loop()
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(each, self.stop)
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are taken by `serve`; uvicorn would raise them again once it has ended."""
         yield
 
     def stop(self) -> None:
@@ -140,38 +145,36 @@ class _Uvicorn(uvicorn.Server):
         self._molecule.wakeups.close()
 
 
-@contextlib.asynccontextmanager
-async def serving(server: Server, *, on_ready: "asyncio.Event | None" = None) -> AsyncIterator[uvicorn.Server]:
-    """An opened server behind a listening socket, until the block ends."""
-    await server.open()
-    try:
-        yield _Uvicorn(_config(server), server)
-    finally:
-        await server.close()
-
-
-def _config(server: Server) -> uvicorn.Config:
+def http_server(server: Server) -> HttpServer:
+    """The listener of an opened server, not yet listening."""
     settings = server.settings
-    return uvicorn.Config(
+    config = uvicorn.Config(
         server.app,
         host=settings.host,
         port=settings.port,
         http=protocol_with(settings.limits),
-        proxy_headers=False,
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=5,  # a hung handler must not hold up the shutdown
         limit_concurrency=settings.limits.connections,
     )
+    return HttpServer(config, server)
 
 
 async def serve(server: Server) -> None:
     """Serves until a signal comes."""
-    async with serving(server) as http:
+    await server.open()
+    try:
+        http = http_server(server)
+        for each in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(each, http.stop)
         await http.serve()
+    finally:
+        await server.close()
 
 
 def run(server: Server) -> None:

@@ -1,0 +1,58 @@
+"""Fixtures that every folder may use: an engine, a store on it, a running server on it."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from molecule_core.store.database import Store
+from tests.clocks import FakeClock
+from tests.engines import ENGINES, Engine, open_store, place_for, postgres_server
+from tests.running import Running, running
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Molecule runs on asyncio alone."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server of this test run."""
+    yield from postgres_server()
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Each engine in turn."""
+    chosen: Engine = request.param
+    return chosen
+
+
+@pytest.fixture
+async def place(engine: Engine, tmp_path: Path, postgres: str) -> str:
+    """Where a new store may live."""
+    return await place_for(engine, tmp_path, postgres)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that stands still."""
+    return FakeClock()
+
+
+@pytest.fixture
+async def store(engine: Engine, place: str, clock: FakeClock) -> AsyncIterator[Store]:
+    """An open, empty store."""
+    store = open_store(engine, place, clock=clock)
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def server(engine: Engine, place: str, tmp_path: Path) -> AsyncIterator[Running]:
+    """A server that listens on a loopback port, with a real clock."""
+    async with running(engine, place, tmp_path) as running_server:
+        yield running_server

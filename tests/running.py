@@ -1,0 +1,106 @@
+"""A whole server in the test's own process, reached over a real socket."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from molecule_core.client.api import Api
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.settings import Settings
+from molecule_core.server import Server, http_server
+from tests.clocks import SeededRandomness
+from tests.engines import Engine
+from tests.waits import IN_PROCESS_SECONDS
+
+ADMIN_TOKEN = "test-" + "a" * 32
+
+
+class Seat:
+    """A workspace of a test: its id, its token, and a client that holds it."""
+
+    def __init__(self, answer: dict[str, Any], api: Api) -> None:
+        self.id: str = answer["id"]
+        self.name: str = answer["name"]
+        self.token: str = answer["connection"]["auth_token"]
+        self.api = api
+
+
+class Running:
+    """A server that listens. Clients that it hands out are closed with it."""
+
+    def __init__(self, server: Server, port: int) -> None:
+        self.server = server
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self._apis: list[Api] = []
+        self.admin = self.api(ADMIN_TOKEN)
+
+    def api(self, token: str | None = None) -> Api:
+        """A client with a credential, or with none."""
+        api = Api(self.url, token, seconds=IN_PROCESS_SECONDS * 6)
+        self._apis.append(api)
+        return api
+
+    async def seat(self, name: str = "Ops", **fields: Any) -> Seat:
+        """A new workspace."""
+        answer = await self.admin.post("/workspaces", {"name": name, **fields})
+        return Seat(answer, self.api(answer["connection"]["auth_token"]))
+
+    async def org(self, name: str) -> str:
+        """A new organisation's id."""
+        answer = await self.admin.post("/orgs", {"name": name})
+        return str(answer["id"])
+
+    async def person(self, role: str = "operator", org_id: str | None = None) -> Api:
+        """A client of a new person."""
+        org_id = org_id or (await self.admin.get("/orgs"))[0]["id"]
+        answer = await self.admin.post(f"/orgs/{org_id}/persons", {"name": f"A {role}", "role": role})
+        return self.api(answer["auth_token"])
+
+    async def close(self) -> None:
+        """Closes the clients."""
+        for api in self._apis:
+            await api.close()
+
+
+@asynccontextmanager
+async def running(
+    engine: Engine, place: str, state: Path, *, clock: Clock | None = None, limits: Limits | None = None, **more: Any
+) -> AsyncIterator[Running]:
+    """A server on an engine, until the block ends."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        settings = Settings(
+            port=port,
+            state_dir=str(Path(place).parent if engine == "sqlite" else state),
+            database=place if engine == "postgres" else "",
+            limits=limits or Limits(),
+            **more,
+        )
+        server = Server(settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=SeededRandomness())
+        await server.open()
+        http = http_server(server)
+        serving = asyncio.create_task(http.serve(sockets=[listener]))
+        async with asyncio.timeout(IN_PROCESS_SECONDS):
+            await http.listening.wait()
+        test_server = Running(server, port)
+        try:
+            yield test_server
+        finally:
+            await test_server.close()
+            http.stop()
+            async with asyncio.timeout(IN_PROCESS_SECONDS):
+                await serving
+            await server.close()
+
+
+def decoded(raw: Any) -> Any:
+    """A value as plain data."""
+    return msgspec.to_builtins(raw)
