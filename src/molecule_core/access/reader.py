@@ -21,18 +21,24 @@ class AccessReader:
         self._admin_hash = hash_of(admin_token)
         self._known: dict[str, Caller] = {}
 
+    def known(self, token: str) -> Caller | None:
+        """Who holds this token, if it was looked up before and lives."""
+        return self._living(self._known.get(hash_of(token)))
+
     async def caller(self, token: str) -> Caller | None:
         """Who holds this token; None if nobody does (any more)."""
         hashed = hash_of(token)
         known = self._known.get(hashed)
         if known is None:
             known = await self._look_up(token, hashed)
-            if known is None:
-                return None
-            self._remember(hashed, known)
-        if known.expires_at is not None and known.expires_at <= self._clock.now():
-            return None
-        return known
+            if known is not None:
+                self._remember(hashed, known)
+        return self._living(known)
+
+    def _living(self, caller: Caller | None) -> Caller | None:
+        if caller is None or caller.expires_at is None or caller.expires_at > self._clock.now():
+            return caller
+        return None
 
     async def _look_up(self, token: str, hashed: str) -> Caller | None:
         if hmac.compare_digest(hashed, self._admin_hash):

@@ -1,32 +1,30 @@
-"""The ASGI application: guards in their order, then one handler, then one answer.
+"""The application: guards in their order, then one handler, then one answer.
 
-Above: the network. Below: the routes. Plain ASGI, because a middleware class costs several times the rest of a
-request.
+Above: `edges/protocol.py`. Below: the routes.
 """
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, Coroutine
 from typing import Any
+from urllib.parse import unquote
+
+import httptools
 
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.problems import problem_body, problem_headers, problem_of
-from molecule_core.edges.routes import Answer, Call, Routes
-from molecule_core.ground.errors import BodyTooLarge, MoleculeError, Unexpected
+from molecule_core.edges.routes import Answer, Call, Later, Routes
+from molecule_core.ground.errors import BadHttp, BodyTooLarge, MoleculeError, Unexpected
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 _log = logging.getLogger("molecule.http")
-
-
-class ClientGone(Exception):
-    """The other side hung up before its request was complete; nobody is left to answer."""
+# No header that decides something may stand twice: two readers could take different ones.
+_ONCE = (b"host", b"authorization", b"x-workspace-id")
 
 
 class App:
-    """Answers HTTP requests from the table of routes."""
+    """Answers requests from the table of routes."""
 
     def __init__(self, routes: Routes, guards: Guards, *, ids: Ids, limits: Limits) -> None:
         self._routes = routes
@@ -34,63 +32,100 @@ class App:
         self._ids = ids
         self._limits = limits
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            raise ValueError(f"{scope['type']} is not served")
-        try:
-            answer = await self._answer(scope, receive)
-        except MoleculeError as error:
-            answer = refusal(error)
-        except ClientGone:
-            return
-        except Exception:
-            reference = self._ids.new()
-            _log.exception("a request failed", extra={"reference": reference})
-            answer = refusal(Unexpected(reference=reference))
-        headers = [
-            (b"content-type", answer.content_type),
-            (b"content-length", str(len(answer.body)).encode()),
-            *answer.headers,
-        ]
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+    def admit(self, method: bytes, url: bytes, header_list: list[tuple[bytes, bytes]]) -> Call:
+        """Guards a request before its body is read: size, host, route, credential, reach. Raises a refusal.
 
-    async def _answer(self, scope: Message, receive: Receive) -> Answer:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        self._check_length(headers)
-        self._guards.check_host(headers)
-        route, params = self._routes.find(scope["method"], scope["path"])
-        caller = await self._guards.identify(headers, route.who)
-        workspace = self._guards.locate(caller, route, params)
-        call = Call(params, headers, scope["query_string"], caller, workspace, self._limits)
-        if route.method != "GET":
-            call.body = await self._body(receive)
-        return await route.handler(call)
-
-    def _check_length(self, headers: dict[bytes, bytes]) -> None:
-        """A body that says itself that it is too large is refused before a byte of it is read."""
+        A credential that is not known yet is looked up in `respond`."""
+        headers = dict(header_list)
+        if len(headers) != len(header_list):
+            _check_doubles(header_list)
         length = headers.get(b"content-length")
-        if length is not None and len(length) > 6 and int(length) > self._limits.body_bytes:
+        if length is not None and int(length) > self._limits.body_bytes:
             raise BodyTooLarge(limit=self._limits.body_bytes)
+        self._guards.check_host(headers.get(b"host", b""))
+        path, query = _split(url)
+        route, params = self._routes.find(method.decode("ascii"), path)
+        call = Call(route, params, headers, query, self._limits)
+        caller = self._guards.known(headers, route.who)
+        if caller is not None:
+            self._guards.place(call, caller)
+        return call
 
-    async def _body(self, receive: Receive) -> bytes:
-        """The whole body, counted while it is read. (The connection bounds the time it may take.)"""
-        message = await receive()
-        body: bytes = message.get("body", b"")
-        if message["type"] == "http.request" and not message.get("more_body") and len(body) <= self._limits.body_bytes:
-            return body
-        parts, size = [body], len(body)
-        while message["type"] == "http.request":
-            if size > self._limits.body_bytes:
-                raise BodyTooLarge(limit=self._limits.body_bytes)
-            if not message.get("more_body"):
-                return b"".join(parts)
-            message = await receive()
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-        raise ClientGone
+    def respond(self, call: Call, done: Callable[[Answer], None]) -> "asyncio.Task[None] | None":
+        """Answers an admitted request, now or later: calls `done` once. Returns the task that works on it, if any."""
+        if call.caller is None:
+            return asyncio.get_running_loop().create_task(self._identify_and_answer(call, done))
+        try:
+            result = call.route.handler(call)
+        except Exception as error:
+            done(self._refused(error))
+            return None
+        if isinstance(result, Answer):
+            done(result)
+        elif isinstance(result, Later):
+            result.future.add_done_callback(lambda future: done(self._settled(result, future)))
+        else:
+            return asyncio.get_running_loop().create_task(self._answer(result, done))
+        return None
+
+    async def _identify_and_answer(self, call: Call, done: Callable[[Answer], None]) -> None:
+        try:
+            self._guards.place(call, await self._guards.look_up(call.headers, call.route.who))
+            result = call.route.handler(call)
+            if isinstance(result, Later):
+                await asyncio.wait((result.future,))
+                answer = self._settled(result, result.future)
+            else:
+                answer = result if isinstance(result, Answer) else await result
+        except Exception as error:
+            answer = self._refused(error)
+        done(answer)
+
+    async def _answer(self, handling: Coroutine[Any, Any, Answer], done: Callable[[Answer], None]) -> None:
+        try:
+            answer = await handling
+        except Exception as error:
+            answer = self._refused(error)
+        done(answer)
+
+    def _settled(self, later: Later, future: "asyncio.Future[Any]") -> Answer:
+        try:
+            return later.answer(future)
+        except Exception as error:
+            return self._refused(error)
+
+    def _refused(self, error: Exception) -> Answer:
+        """A refusal as an answer; a mistake of ours is logged under a reference, and only that leaves."""
+        if isinstance(error, MoleculeError):
+            return refusal(error)
+        reference = self._ids.new()
+        _log.error("a request failed", exc_info=error, extra={"reference": reference})
+        return refusal(Unexpected(reference=reference))
 
 
 def refusal(error: MoleculeError) -> Answer:
     """A refusal as an answer."""
     return Answer(problem_body(error), problem_of(error).status, tuple(problem_headers(error)))
+
+
+def _split(url: bytes) -> tuple[str, bytes]:
+    """(path, query string) of a request's target. Raises BadHttp."""
+    if not url.startswith(b"/"):
+        try:
+            parsed = httptools.parse_url(url)
+        except httptools.HttpParserInvalidURLError:
+            raise BadHttp from None
+        url = (parsed.path or b"/") + (b"?" + parsed.query if parsed.query else b"")
+    path, _, query = url.partition(b"?")
+    query = query.partition(b"#")[0]
+    try:
+        text = path.decode("ascii")
+        return (unquote(text, errors="strict") if "%" in text else text), query
+    except UnicodeDecodeError:
+        raise BadHttp from None
+
+
+def _check_doubles(headers: list[tuple[bytes, bytes]]) -> None:
+    names = [name for name, _ in headers]
+    if any(names.count(name) > 1 for name in _ONCE):
+        raise BadHttp

@@ -3,7 +3,7 @@
 from molecule_core.access.model import ADMIN, Caller, Kind
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.rules import may
-from molecule_core.edges.routes import Reach, Route, Who
+from molecule_core.edges.routes import Call, Reach, Route, Who
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import (
     CredentialNotAccepted,
@@ -15,11 +15,12 @@ from molecule_core.ground.errors import (
     WorkspaceRemoved,
     WrongHost,
 )
-from molecule_core.ground.text import RESERVED_PREFIXES
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import related
 
+# Spellings of the host header (ports, capitals) that are remembered as good, so that each is looked at once.
+_MOST_SPELLINGS = 100
 NOBODY = Caller(kind=Kind.WORKSPACE, id="", org_id="", role=ADMIN.role, name="")
 """Stands in the place of a caller on public routes, which ask nothing of it."""
 
@@ -31,32 +32,37 @@ class Guards:
         self._access = access
         self._org = org
         self._hosts = hosts
+        self._good_hosts: set[bytes] = set()
 
-    def check_host(self, headers: dict[bytes, bytes]) -> None:
+    def check_host(self, host: bytes) -> None:
         """Refuses a name this server does not answer for: a page elsewhere may have pointed its own name at us."""
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        name = host.rsplit(":", 1)[0] if host.rpartition(":")[2].isdigit() else host
+        if host in self._good_hosts:
+            return
+        text = host.decode("latin-1").lower()
+        name = text.rsplit(":", 1)[0] if text.rpartition(":")[2].isdigit() else text
         if name not in self._hosts:
-            raise WrongHost(host=host[:200])
+            raise WrongHost(host=text[:200])
+        if len(self._good_hosts) < _MOST_SPELLINGS:
+            self._good_hosts.add(host)
 
-    async def identify(self, headers: dict[bytes, bytes], who: Who) -> Caller:
-        """Who the credential proves the caller to be. Raises 401 and 403 errors."""
+    def known(self, headers: dict[bytes, bytes], who: Who) -> Caller | None:
+        """The caller, if the credential is one that was looked up before. Raises 401 and 403 errors."""
         if not who.kinds:
             return NOBODY
-        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-        if scheme.lower() != b"bearer" or not token:
-            raise MissingCredential
-        caller = await self._access.caller(token.decode("latin-1").strip())
+        caller = self._access.known(_token(headers))
+        return None if caller is None else _checked(caller, headers, who)
+
+    async def look_up(self, headers: dict[bytes, bytes], who: Who) -> Caller:
+        """The caller, by a look into the store. Raises 401 and 403 errors."""
+        caller = await self._access.caller(_token(headers))
         if caller is None:
             raise InvalidCredential
-        claimed = headers.get(b"x-workspace-id")
-        if claimed is not None:
-            _check_claim(claimed.decode("latin-1").strip(), caller)
-        if caller.kind not in who.kinds:
-            raise CredentialNotAccepted(kind=caller.kind.value, takes=", ".join(sorted(who.kinds)))
-        if not may(caller.role, who.role):
-            raise RoleTooLow(role=caller.role.value, needed=who.role.value)
-        return caller
+        return _checked(caller, headers, who)
+
+    def place(self, call: Call, caller: Caller) -> None:
+        """Lets a caller in: the call then says who it is, and about which workspace. Raises 404 and 410 errors."""
+        call.workspace = self.locate(caller, call.route, call.params)
+        call.caller = caller
 
     def locate(self, caller: Caller, route: Route, params: dict[str, str]) -> Workspace | None:
         """The workspace that the path names, if this caller may reach it. Raises NotFound, WorkspaceRemoved."""
@@ -93,7 +99,21 @@ def _in_org(caller: Caller, org_id: str) -> bool:
     return caller.kind is Kind.ADMIN or caller.org_id == org_id
 
 
-def _check_claim(claimed: str, caller: Caller) -> None:
-    """X-Workspace-ID proves nothing; one that disagrees with the credential is a mistake or an attack."""
-    if claimed.startswith(RESERVED_PREFIXES) or caller.kind is not Kind.WORKSPACE or claimed != caller.id:
+def _token(headers: dict[bytes, bytes]) -> str:
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+    if scheme.lower() != b"bearer" or not token:
+        raise MissingCredential
+    return token.decode("latin-1").strip()
+
+
+def _checked(caller: Caller, headers: dict[bytes, bytes], who: Who) -> Caller:
+    """A caller whom a route takes. X-Workspace-ID proves nothing; one that disagrees with the credential is a mistake
+    or an attack."""
+    claimed = headers.get(b"x-workspace-id")
+    if claimed is not None and (caller.kind is not Kind.WORKSPACE or claimed.decode("latin-1").strip() != caller.id):
         raise InvalidCaller
+    if caller.kind not in who.kinds:
+        raise CredentialNotAccepted(kind=caller.kind.value, takes=", ".join(sorted(who.kinds)))
+    if not may(caller.role, who.role):
+        raise RoleTooLow(role=caller.role.value, needed=who.role.value)
+    return caller

@@ -1,5 +1,6 @@
 """Messages over REST and JSON-RPC: send, notify, read, acknowledge, chat."""
 
+import asyncio
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from molecule_core.edges.routes import (
     WORKSPACE,
     Answer,
     Call,
+    Later,
     Reach,
     Route,
     Who,
@@ -20,10 +22,10 @@ from molecule_core.edges.routes import (
     whole_number,
 )
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
-from molecule_core.ground.errors import CursorGone, InvalidCaller, InvalidField, InvalidMessage
+from molecule_core.ground.errors import CursorGone, InvalidCaller, InvalidField, InvalidMessage, MoleculeError
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id
-from molecule_core.messages.model import LOGGABLE, RECEIVE, STATUSES, Draft, Filters, LogEntry, Sender, Shown
+from molecule_core.messages.model import LOGGABLE, RECEIVE, STATUSES, Draft, Filters, LogEntry, Receipt, Sender, Shown
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.wire.a2a import error_answer, is_envelope, queued_answer, read_send, rpc_id_of
@@ -91,28 +93,33 @@ class MessageEdge:
 
     # -- in ------------------------------------------------------------------------------------------------------------
 
-    async def send(self, call: Call) -> Answer:
+    def send(self, call: Call) -> Answer | Later:
         """A message to a workspace. Once JSON-RPC was understood, a refusal of the message speaks it too: with the
         status that older clients look at, or with 200 for a client that names its A2A version."""
         body = call.json()
         version = call.header(b"a2a-version")
-        try:
-            return await self._send(call, body, version)
-        except SPOKEN_IN_JSON_RPC as error:
-            if not is_envelope(body) and version is None:
-                raise
-            row = problem_of(error)
-            return json_answer(
-                error_answer(rpc_id_of(body), row.rpc, error.text, row.code), 200 if version else row.status
-            )
+        speaks_rpc = version is not None or is_envelope(body)
+        rpc_id = rpc_id_of(body)
 
-    async def _send(self, call: Call, body: Any, version: str | None) -> Answer:
+        def answer(future: "asyncio.Future[Receipt]") -> Answer:
+            try:
+                return _queued(rpc_id, future.result())
+            except SPOKEN_IN_JSON_RPC as error:
+                return _rpc_refusal(rpc_id, error, speaks_rpc, version)
+
+        try:
+            draft = self._draft(call, body, version)
+        except SPOKEN_IN_JSON_RPC as error:
+            return _rpc_refusal(rpc_id, error, speaks_rpc, version)
+        return Later(self._writer.send(call.target.id, draft), answer)
+
+    def _draft(self, call: Call, body: Any, version: str | None) -> Draft:
         sent = read_send(body, version=version, limits=self._limits)
         dedupe_key = self._idempotency_key(call)
         if dedupe_key is None and version is None:
             dedupe_key = sent.message_id
-        draft = Draft(
-            sender=_sender(call.caller),
+        return Draft(
+            sender=_sender(call.by),
             params=sent.params,
             message=sent.message,
             rpc_id=sent.rpc_id,
@@ -120,11 +127,6 @@ class MessageEdge:
             intent=sent.intent,
             dedupe_key=dedupe_key,
             context_id=sent.context_id,
-        )
-        receipt = await self._writer.send(call.target.id, draft)
-        at = rfc3339(receipt.created_at)
-        return json_answer(
-            queued_answer(sent.rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at)
         )
 
     def _idempotency_key(self, call: Call) -> str | None:
@@ -247,6 +249,19 @@ class MessageEdge:
             call.target.id, count=count, before=_time(query, "before_ts"), after_seq=after_seq
         )
         return json_answer(page)
+
+
+def _queued(rpc_id: str | int | None, receipt: Receipt) -> Answer:
+    at = rfc3339(receipt.created_at)
+    return json_answer(queued_answer(rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at))
+
+
+def _rpc_refusal(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: bool, version: str | None) -> Answer:
+    """A refusal in JSON-RPC, if that is what the caller speaks; else it is raised on."""
+    if not speaks_rpc:
+        raise error
+    row = problem_of(error)
+    return json_answer(error_answer(rpc_id, row.rpc, error.text, row.code), row.status if version is None else 200)
 
 
 def _sender(caller: Caller) -> Sender:

@@ -1,158 +1,327 @@
-"""The HTTP connection: uvicorn's, with the bounds and the repair it lacks.
+"""The HTTP connection, as uvicorn's documented `http=` setting takes it: llhttp parses, one write answers.
 
-- Headers are bounded in size and time, bodies in time. No timer is set for a request that arrives in one piece.
-- A request that offers `Upgrade: h2c` (Java's client and curl --http2 do) is served as the HTTP/1.1 request it is;
-  uvicorn 0.54 loses its body.
-- What a client goes on sending after it was refused is thrown away up to a bound, so that it can still read the
-  refusal, then the connection is cut.
+A request is read whole and handed to the application without an ASGI scope, messages or, on the hot path, a task: that
+is what makes a durable message affordable (docs/decisions/0004 has the figures). Bounded here: headers in size and
+time, bodies in size and time, idle connections in time, pipelined requests in number. One timer a connection, none a
+request.
+
+Above: the socket. Below: `edges/app.py`.
 """
 
 import asyncio
+from collections import deque
+from http import HTTPStatus
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
-from molecule_core.edges.problems import problem_body, problem_of
-from molecule_core.ground.errors import BadHttp, BodyTooSlow, HeadersTooLarge, HeadersTooSlow, MoleculeError
+from molecule_core.edges.app import App, refusal
+from molecule_core.edges.routes import Answer, Call
+from molecule_core.ground.errors import (
+    BadHttp,
+    BodyTooLarge,
+    BodyTooSlow,
+    HeadersTooLarge,
+    HeadersTooSlow,
+    MoleculeError,
+    ServerBusy,
+)
 from molecule_core.ground.limits import Limits
 
-# Enough for a client that looks at the answer late, little enough to cost nothing.
+# What a client still sends after its refusal is thrown away so long, so that it gets to read the refusal.
 _READ_AFTER_REFUSAL = 8 << 20
-_REASONS = {400: b"Bad Request", 408: b"Request Timeout", 431: b"Request Header Fields Too Large"}
-_IDLE, _HEAD, _BODY = range(3)
+# More requests than this in one go, unanswered, and reading pauses until the client has taken some answers.
+_MOST_PIPELINED = 16
+_STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
+_IDLE, _HEAD, _BODY, _BUSY = range(4)
 
 
-class BoundedHttpProtocol(HttpToolsProtocol):
-    """One connection. `limits` is set on a subclass made by `protocol_with`."""
+class Exchange:
+    """One request and what becomes of it."""
 
+    __slots__ = ("answered", "body", "call", "complete", "keep_alive", "refused", "size", "task")
+
+    def __init__(self, *, keep_alive: bool) -> None:
+        self.keep_alive = keep_alive
+        self.call: Call | None = None
+        self.refused: Answer | None = None
+        self.body: list[bytes] = []
+        self.size = 0
+        self.complete = False
+        self.answered = False
+        self.task: asyncio.Task[None] | None = None
+
+
+class Connection(asyncio.Protocol):
+    """One client. `app` and `limits` are set on a subclass made by `connection_class`."""
+
+    app: App
     limits: Limits
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._stage = _HEAD
-        self._deadline: asyncio.TimerHandle | None = None
-        self._deadline_stage = _IDLE
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self._loop = _loop or asyncio.get_running_loop()
+        self._server = server_state
+        self._parser = httptools.HttpRequestParser(self)
+        self._queue: deque[Exchange] = deque()
+        self._reading: Exchange | None = None
+        self._closing = False
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
-        self._discarded = 0
-        self._h2c = False
+        self._upgrade_ignored = False
+        self._stage = _HEAD
+        self._since = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
+
+    # -- the transport's side ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)  # type: ignore[arg-type]
+        """A client came."""
+        self._transport: asyncio.Transport = transport
+        self._server.connections.add(self)  # type: ignore[arg-type]
         self._watch()
+        if len(self._server.connections) > self.limits.connections:
+            self._hang_up(ServerBusy())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._unwatch()
-        super().connection_lost(exc)
+        """The client went: what works on its answers may stop; what was accepted stays accepted."""
+        self._server.connections.discard(self)  # type: ignore[arg-type]
+        self._closing = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for exchange in self._queue:
+            if exchange.task is not None:
+                exchange.task.cancel()
+        self._queue.clear()
+
+    def pause_writing(self) -> None:
+        """The client reads slowly: take no more of its requests."""
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        if not self._transport.is_closing() and len(self._queue) <= _MOST_PIPELINED:
+            self._transport.resume_reading()
+
+    def shutdown(self) -> None:
+        """The server stops: whoever waits for nothing is let go, the others after their answer."""
+        self._closing = True
+        for exchange in self._queue:
+            exchange.keep_alive = False
+        if not self._queue:
+            self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        self._unset_keepalive_if_required()
+        """Bytes came."""
         try:
             self._feed(data)
         except httptools.HttpParserError:
             too_large = self._head_size > self.limits.header_bytes
-            self._refuse(HeadersTooLarge(limit=self.limits.header_bytes) if too_large else BadHttp())
+            self._hang_up(HeadersTooLarge(limit=self.limits.header_bytes) if too_large else BadHttp())
             return
-        if self._stage == _HEAD and self._head_size + len(getattr(self, "url", b"")) > self.limits.header_bytes:
-            self._refuse(HeadersTooLarge(limit=self.limits.header_bytes))
-        elif self._stage != _IDLE:
+        if self._stage in (_HEAD, _BODY):
             self._watch()
-        elif self._deadline is not None:
-            self._unwatch()
 
     def _feed(self, data: bytes) -> None:
         try:
-            self.parser.feed_data(data)
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            if self._should_upgrade():
-                self.handle_websocket_upgrade()
-                return
-            self._serve_as_http1(data[upgrade.args[0] :])
+            self._serve_without_upgrade(data[upgrade.args[0] :])
 
-    def _serve_as_http1(self, rest: bytes) -> None:
-        """Starts over with a parser that sees the same request without the offer to upgrade."""
-        lines = [self.parser.get_method(), b" ", self.url, b" HTTP/1.1\r\n"]
-        for name, value in self.headers:
+    def _serve_without_upgrade(self, rest: bytes) -> None:
+        """Starts over with a parser that sees the same request without the offer to upgrade. (Java's client and
+        curl --http2 offer h2c with every first request; uvicorn 0.54 loses the body of such a request.)"""
+        lines = [self._parser.get_method(), b" ", self._url, b" HTTP/1.1\r\n"]
+        for name, value in self._headers:
             if name not in (b"upgrade", b"connection", b"http2-settings"):
                 lines += [name, b": ", value, b"\r\n"]
-        self._h2c = False
-        self.parser = httptools.HttpRequestParser(self)
+        self._upgrade_ignored = False
+        self._parser = httptools.HttpRequestParser(self)
         self._feed(b"".join([*lines, b"\r\n", rest]))
 
     # -- what the parser finds -----------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        self._stage, self._head_size = _HEAD, 0
-        super().on_message_begin()
+        """A request starts."""
+        self._url = b""
+        self._headers = []
+        self._head_size = 0
+        self._enter(_HEAD)
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the request's target."""
+        self._url += url
+        self._count_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._head_size += len(name) + len(value) + 4
+        """One header."""
+        self._count_head(len(name) + len(value))
+        self._headers.append((name.lower(), value))
+
+    def _count_head(self, size: int) -> None:
+        self._head_size += size
         if self._head_size > self.limits.header_bytes:
-            raise ValueError("the headers are too large")
-        super().on_header(name, value)
+            raise ValueError("the headers are too large")  # the parser stops, and data_received says so
 
     def on_headers_complete(self) -> None:
-        if self.parser.should_upgrade() and not self._should_upgrade():
-            self._h2c = True
+        """Who is it, and may they? Said before a byte of the body is kept."""
+        if self._parser.should_upgrade():
+            self._upgrade_ignored = True
             return
+        keep_alive = self._parser.get_http_version() != "1.0" and self._parser.should_keep_alive()
+        self._reading = exchange = Exchange(keep_alive=keep_alive and not self._closing)
+        self._queue.append(exchange)
         self._stage = _BODY
-        super().on_headers_complete()
+        try:
+            exchange.call = self.app.admit(self._parser.get_method(), self._url, self._headers)
+        except MoleculeError as error:
+            self._refuse(exchange, error)
+            return
+        if b"expect" in exchange.call.headers and len(self._queue) == 1:
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        if self.cycle.response_complete:
-            self._discarded += len(body)
-            if self._discarded > _READ_AFTER_REFUSAL:
-                self.transport.abort()
-        super().on_body(body)
+        """A piece of the body."""
+        exchange = self._reading
+        if exchange is None:
+            return
+        exchange.size += len(body)
+        if exchange.refused is not None:
+            if exchange.size > _READ_AFTER_REFUSAL + self.limits.body_bytes:
+                self._transport.abort()
+        elif exchange.size > self.limits.body_bytes:
+            exchange.body.clear()
+            self._refuse(exchange, BodyTooLarge(limit=self.limits.body_bytes))
+        else:
+            exchange.body.append(body)
 
     def on_message_complete(self) -> None:
-        if self._h2c:
+        """The request is whole."""
+        if self._upgrade_ignored:
             return
-        self._stage, self._discarded = _IDLE, 0
-        super().on_message_complete()
+        exchange, self._reading = self._reading, None
+        if exchange is None:
+            return
+        exchange.complete = True
+        if exchange.answered:
+            self._after(exchange)
+            return
+        self._enter(_BUSY)
+        if self._queue[0] is exchange:
+            self._start(exchange)
+        elif len(self._queue) > _MOST_PIPELINED:
+            self._transport.pause_reading()
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def _refuse(self, exchange: Exchange, error: MoleculeError) -> None:
+        """Settles an exchange before its handler is asked; the answer leaves when it is its turn."""
+        exchange.refused = refusal(error)
+        if self._queue[0] is exchange:
+            self._write(exchange, exchange.refused)
+
+    def _start(self, exchange: Exchange) -> None:
+        if exchange.refused is not None or exchange.call is None:
+            self._write(exchange, exchange.refused or refusal(BadHttp()))
+            return
+        body = exchange.body
+        exchange.call.body = body[0] if len(body) == 1 else b"".join(body)
+        task = self.app.respond(exchange.call, lambda answer: self._write(exchange, answer))
+        if task is not None and not exchange.answered:
+            exchange.task = task
+            self._server.tasks.add(task)
+            task.add_done_callback(self._server.tasks.discard)
+
+    def _write(self, exchange: Exchange, answer: Answer) -> None:
+        """Sends an answer in one piece."""
+        exchange.answered = True
+        if self._transport.is_closing():
+            return
+        self._queue.popleft()
+        self._transport.write(self._head(exchange, answer) + answer.body)
+        if exchange.complete:
+            self._after(exchange)
+
+    def _head(self, exchange: Exchange, answer: Answer) -> bytes:
+        lines = [
+            _STATUS_LINES[answer.status],
+            b"content-type: ",
+            answer.content_type,
+            b"\r\ncontent-length: %d\r\n" % len(answer.body),
+        ]
+        for name, value in (*self._server.default_headers, *answer.headers):
+            lines += (name, b": ", value, b"\r\n")
+        lines.append(b"\r\n" if exchange.keep_alive else b"connection: close\r\n\r\n")
+        return b"".join(lines)
+
+    def _after(self, exchange: Exchange) -> None:
+        """The answer is out and the request is in: on to the next one."""
+        if not exchange.keep_alive:
+            self._transport.close()
+        elif not self._queue:
+            self._enter(_IDLE)
+            if self._timer is None:
+                self._watch()
+        else:
+            if len(self._queue) == _MOST_PIPELINED:
+                self._transport.resume_reading()
+            if self._queue[0].complete or self._queue[0].refused is not None:
+                self._start(self._queue[0])
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
+    def _enter(self, stage: int) -> None:
+        self._stage = stage
+        self._since = self._loop.time()
+
     def _watch(self) -> None:
-        """Sets the deadline of the stage the request is in, once."""
-        if self._deadline_stage == self._stage:
-            return
-        self._unwatch()
-        self._deadline_stage = self._stage
-        seconds = self.limits.header_seconds if self._stage == _HEAD else self.limits.body_seconds
-        self._deadline = self.loop.call_later(seconds, self._overdue)
+        """Sees to it that the timer rings no later than the deadline of the stage that the connection is in."""
+        due = self._since + self._patience()
+        if self._timer is not None:
+            if self._timer_due <= due:
+                return
+            self._timer.cancel()
+        self._timer_due = due
+        self._timer = self._loop.call_at(due, self._on_timer)
 
-    def _unwatch(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-        self._deadline_stage = _IDLE
-
-    def _overdue(self) -> None:
+    def _patience(self) -> int:
         if self._stage == _HEAD:
-            self._refuse(HeadersTooSlow(seconds=self.limits.header_seconds))
-        else:
-            self._refuse(BodyTooSlow(seconds=self.limits.body_seconds))
+            return self.limits.header_seconds
+        return self.limits.body_seconds if self._stage == _BODY else self.limits.idle_seconds
 
-    def _refuse(self, error: MoleculeError) -> None:
-        """Answers without the application, and hangs up. A request that waits for its body is told to give up."""
-        self._unwatch()
-        if self.transport.is_closing():
+    def _on_timer(self) -> None:
+        """Late, or only early for the stage that came since? A request that is being answered has no deadline here."""
+        self._timer = None
+        if self._stage == _BUSY:
             return
-        waiting: RequestResponseCycle | None = self.cycle
-        if waiting is None or waiting.response_complete or not waiting.response_started:
-            body = problem_body(error)
-            status = problem_of(error).status
-            head = (
-                b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-            )
-            self.transport.write(head % (status, _REASONS[status], len(body)) + body)
-        if waiting is not None:
-            waiting.disconnected = True
-            waiting.message_event.set()
-        self.transport.close()
+        if self._loop.time() < self._since + self._patience():
+            self._watch()
+        elif self._stage == _IDLE or (self._stage == _HEAD and self._head_size == 0):
+            self._transport.close()
+        elif self._stage == _HEAD:
+            self._hang_up(HeadersTooSlow(seconds=self.limits.header_seconds))
+        else:
+            self._hang_up(BodyTooSlow(seconds=self.limits.body_seconds))
+
+    def _hang_up(self, error: MoleculeError) -> None:
+        """Says why, if nothing else is being said, and closes."""
+        exchange = self._queue[0] if self._queue else Exchange(keep_alive=False)
+        if not self._transport.is_closing() and len(self._queue) <= 1 and not exchange.complete:
+            exchange.keep_alive = False
+            self._transport.write(self._head(exchange, answer := refusal(error)) + answer.body)
+        self._transport.close()
 
 
-def protocol_with(limits: Limits) -> type[BoundedHttpProtocol]:
-    """The connection class for one server's limits, as uvicorn's documented `http=` setting takes it."""
-    return type("LimitedHttpProtocol", (BoundedHttpProtocol,), {"limits": limits})
+def connection_class(app: App, limits: Limits) -> type[Connection]:
+    """The connection of one server, for uvicorn."""
+    return type("MoleculeConnection", (Connection,), {"app": app, "limits": limits})

@@ -94,7 +94,7 @@ class RegistryEdge:
 
     def _own(self, call: Call, workspace_id: str) -> Workspace:
         """The workspace that the body names: the caller's own, or any for the admin."""
-        return self._guards.reach(call.caller, workspace_id, Reach.OWN)
+        return self._guards.reach(call.by, workspace_id, Reach.OWN)
 
     async def register(self, call: Call) -> Answer:
         """An agent takes its seat. Never makes one, never hands out a token."""
@@ -169,7 +169,7 @@ class RegistryEdge:
         )
 
     def _check_may_talk(self, call: Call) -> None:
-        own = self._org.workspace(call.caller.id) if call.caller.kind is Kind.WORKSPACE else None
+        own = self._org.workspace(call.by.id) if call.by.kind is Kind.WORKSPACE else None
         if own is not None and not rules.may_talk(self._org, own, call.target):
             raise MayNotTalk
 
@@ -178,6 +178,6 @@ class RegistryEdge:
         asked = call.read(Question)
         ids = (asked.caller_id, asked.target_id)
         one, other = (self._org.workspace(each) for each in ids)
-        own_org = call.caller.kind is Kind.ADMIN or (one is not None and one.org_id == call.caller.org_id)
+        own_org = call.by.kind is Kind.ADMIN or (one is not None and one.org_id == call.by.org_id)
         allowed = one is not None and other is not None and own_org and rules.may_talk(self._org, one, other)
         return json_answer({"allowed": allowed})

@@ -4,9 +4,10 @@ Dispatch, the guards, /openapi.json and the tests of who-may-what all read the s
 declaration of who may call it cannot be written.
 """
 
+import asyncio
 import enum
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -58,13 +59,21 @@ class Answer(Struct):
 class Call(Struct):
     """A request after the guards: who calls, about which workspace, with what."""
 
+    route: "Route"
     params: dict[str, str]
     headers: dict[bytes, bytes]
     query_string: bytes
-    caller: Caller
-    workspace: Workspace | None
     limits: Limits
+    caller: Caller | None = None
+    workspace: Workspace | None = None
     body: bytes = b""
+
+    @property
+    def by(self) -> Caller:
+        """Who calls; the guards have made sure of it."""
+        if self.caller is None:
+            raise LookupError("nobody has been identified")
+        return self.caller
 
     @property
     def target(self) -> Workspace:
@@ -76,7 +85,7 @@ class Call(Struct):
     @property
     def is_own(self) -> bool:
         """Whether the workspace's own token is calling."""
-        return self.caller.kind is Kind.WORKSPACE and self.caller.id == self.target.id
+        return self.by.kind is Kind.WORKSPACE and self.by.id == self.target.id
 
     def query(self) -> dict[str, str]:
         """The query's fields; of a field that stands twice, the last. Raises InvalidField."""
@@ -108,7 +117,16 @@ class Call(Struct):
             raise InvalidField(reason=str(error)) from None
 
 
-Handler = Callable[[Call], Awaitable[Answer]]
+class Later(NamedTuple):
+    """An answer that comes with the store's commit: the future, and how its outcome is told.
+
+    For the hot path: it costs a callback instead of a task. `answer` may raise a refusal."""
+
+    future: "asyncio.Future[Any]"
+    answer: "Callable[[asyncio.Future[Any]], Answer]"
+
+
+Handler = Callable[[Call], Answer | Later | Coroutine[Any, Any, Answer]]
 
 
 class Route(Struct, frozen=True):

@@ -131,10 +131,10 @@ class WorkspaceEdge:
 
     def _org_for(self, call: Call, org_id: str | None) -> str:
         """The organisation a new seat belongs to: the person's own; for the admin, the named or the first one."""
-        if call.caller.kind is Kind.PERSON:
-            if org_id not in (None, call.caller.org_id):
+        if call.by.kind is Kind.PERSON:
+            if org_id not in (None, call.by.org_id):
                 raise NotFound(what="organisation")
-            return call.caller.org_id
+            return call.by.org_id
         if org_id is None:
             return self._org.orgs()[0].id
         if self._org.find_org(org_id) is None:
@@ -143,7 +143,7 @@ class WorkspaceEdge:
 
     async def list(self, call: Call) -> Answer:
         """All living seats that the caller may see, oldest first; for the admin, of one organisation if asked."""
-        own = call.caller.org_id if call.caller.kind is Kind.PERSON else None
+        own = call.by.org_id if call.by.kind is Kind.PERSON else None
         org_id = own or call.query().get("org_id")
         return json_answer([self._view(each) for each in self._org.workspaces(org_id)])
 
@@ -152,8 +152,8 @@ class WorkspaceEdge:
 
     async def get(self, call: Call) -> Answer:
         """One seat; a removed one only if asked for."""
-        if call.caller.kind is Kind.WORKSPACE:
-            own = self._org.workspace(call.caller.id)
+        if call.by.kind is Kind.WORKSPACE:
+            own = self._org.workspace(call.by.id)
             if own is not None and not rules.related(self._org, own, call.target):
                 raise MayNotTalk
         if call.target.removed and call.query().get("include_removed") != "true":

@@ -40,4 +40,5 @@ class Limits(Struct, frozen=True, kw_only=True):
     silence_seconds: Annotated[Count, Meta(description="without a heartbeat, then offline")] = 90
     sweep_seconds: Annotated[Count, Meta(description="between two looks for silent workspaces")] = 15
     person_token_days: Annotated[Count, Meta(description="life of a person's token")] = 90
+    idle_seconds: Annotated[Count, Meta(description="a connection without a request is kept")] = 75
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000

@@ -11,7 +11,6 @@ _ID = re.compile(r"[A-Za-z0-9._:-]+")
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # The joiners are format characters too, but emoji and several scripts are written with them.
 _JOINERS = {"\u200c", "\u200d"}
-RESERVED_PREFIXES = ("system:", "webhook:", "test:", "channel:")
 
 
 def clean_name(name: str, limit: int) -> str:

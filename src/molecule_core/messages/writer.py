@@ -1,5 +1,6 @@
 """The only hand that changes messages, inboxes, claims and acks."""
 
+import asyncio
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
@@ -56,13 +57,13 @@ class MessageWriter:
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
-    async def send(self, workspace_id: str, draft: Draft) -> Receipt:
-        """A message enters an inbox, exactly once for each (sender, id).
+    def send(self, workspace_id: str, draft: Draft) -> "asyncio.Future[Receipt]":
+        """A message enters an inbox, exactly once for each (sender, id). The receipt comes when it is durable.
 
-        Raises MayNotTalk, NotFound, WorkspaceRemoved, MessageIdReused, InboxFull."""
+        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, InboxFull."""
         keys = () if draft.dedupe_key is None else (("message", draft.sender.key, draft.dedupe_key),)
         target = self._living(workspace_id)
-        return await self._store.run(Command(target.org_id, keys, lambda: self._sending(workspace_id, draft)))
+        return self._store.run(Command(target.org_id, keys, partial(self._sending, workspace_id, draft)))
 
     def _sending(self, workspace_id: str, draft: Draft) -> Decision[Receipt]:
         target, sender = self._living(workspace_id), draft.sender

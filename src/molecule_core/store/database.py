@@ -6,6 +6,7 @@ group, answers their reads, applies their write sets together, commits once, and
 needs no savepoint, and an answer means: on disk.
 """
 
+import asyncio
 from collections.abc import Callable, Generator, Hashable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -108,9 +109,10 @@ class Store(Protocol):
     async def close(self) -> None:
         """Finishes what was accepted, then closes."""
 
-    async def run(self, command: Command[T]) -> T:
-        """Runs a command and returns its answer once it is durable. Raises its refusal, ServerBusy, or
-        StoreUnavailable (nothing was changed)."""
+    def run(self, command: Command[T]) -> "asyncio.Future[T]":
+        """Takes a command; the future has its answer once it is durable, or its refusal, or StoreUnavailable.
+
+        Raises ServerBusy at once if too many wait."""
 
     async def rows(self, name: str, params: Params) -> Sequence[Row]:
         """The rows of a named query that only reads what is committed."""

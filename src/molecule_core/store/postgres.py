@@ -115,9 +115,8 @@ class PostgresStore:
         if self._writing is not None and not self._writing.is_closed():
             await self._writing.close()
 
-    async def run(self, command: Command[T]) -> T:
-        answer: T = await self._queue.put(command)
-        return answer
+    def run(self, command: Command[T]) -> "asyncio.Future[T]":
+        return self._queue.put(command)
 
     async def rows(self, name: str, params: Params) -> Sequence[Row]:
         if self._pool is None:

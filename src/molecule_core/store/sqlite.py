@@ -106,9 +106,8 @@ class SqliteStore:
             os.close(self._lock)
             self._lock = None
 
-    async def run(self, command: Command[T]) -> T:
-        answer: T = await self._queue.put(command)
-        return answer
+    def run(self, command: Command[T]) -> "asyncio.Future[T]":
+        return self._queue.put(command)
 
     async def rows(self, name: str, params: Params) -> Sequence[Row]:
         try:
