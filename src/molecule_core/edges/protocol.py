@@ -11,7 +11,7 @@ Above: the socket. Below: `edges/app.py`.
 import asyncio
 from collections import deque
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import httptools
 from uvicorn.config import Config
@@ -86,7 +86,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client came."""
-        self._transport: asyncio.Transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         self._server.connections.add(self)  # type: ignore[arg-type]
         self._watch()
         if len(self._server.connections) > self.limits.connections:
@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client went: what works on its answers may stop; what was accepted stays accepted."""
-        self._server.connections.discard(self)  # type: ignore[arg-type]
+        self._server.connections.discard(self)
         self._closing = True
         if self._timer is not None:
             self._timer.cancel()

@@ -176,7 +176,7 @@ class Routes:
         if method not in methods:
             raise MethodNotAllowed(method=method, allowed=", ".join(sorted(methods)))
         route, names = methods[method]
-        return route, dict(zip(names, values, strict=True))
+        return route, {names[0]: values[0]} if len(names) == 1 else dict(zip(names, values, strict=True))
 
 
 def json_answer(value: Any, status: int = 200) -> Answer:

@@ -1,4 +1,4 @@
-"""Every limit, in one place; docs/limits.md is generated from here (`scripts/check --write-docs`).
+"""Every limit, in one place; docs/limits.md is generated from here (`scripts/docs`).
 
 Each is a setting: environment `MOLECULE_LIMIT_<NAME>`, or `[limits]` in the settings file.
 """

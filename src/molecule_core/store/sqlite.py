@@ -34,6 +34,8 @@ from molecule_core.store.queries import Dialect, Params, load_queries, load_sche
 DATABASE_FILE = "molecule.db"
 # Enough for every statement of the package with room to grow; the default of 100 would evict some.
 _STATEMENT_CACHE = 500
+# 16 MiB of log: pages that many commits touch are folded into the database once, not every few commits.
+_CHECKPOINT_PAGES = 4000
 # A reader that backs the database up may hold a lock for a moment.
 _BUSY_MILLISECONDS = 5000
 
@@ -71,6 +73,7 @@ class SqliteStore:
         self._writing = self._connect()
         self._writing.pragma("journal_mode", "wal")
         self._writing.pragma("synchronous", self._synchronous)
+        self._writing.pragma("wal_autocheckpoint", _CHECKPOINT_PAGES)
         self._prepare_schema()
         self._reading = self._connect()
         self._reading.pragma("query_only", True)

@@ -74,7 +74,8 @@ def _regular(
     params["message"] = message
     params["metadata"] = _object(params.get("metadata") or {}, "params.metadata")
     text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
-    if len(text) > limits.text_bytes or len(text.encode()) > limits.text_bytes:
+    # A character is at most four bytes: only a text near the limit is worth encoding to be counted.
+    if len(text) * 4 > limits.text_bytes and len(text.encode()) > limits.text_bytes:
         raise InvalidMessage(reason=f"the text is longer than {limits.text_bytes} bytes; shorten it or send a file")
     return Send(
         rpc_id=rpc_id,
