@@ -12,8 +12,7 @@ import click
 from molecule_core.cli.options import serve_options, settings_from
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.settings import Settings
-from molecule_core.store.backup import fault_of, is_in_use
-from molecule_core.store.sqlite import DATABASE_FILE
+from molecule_core.store.backup import database_in, fault_of, is_in_use
 
 # Below this, a flood or a backup fills the disk before somebody looks.
 _LEAST_FREE_BYTES = 1 << 30
@@ -62,7 +61,7 @@ def check_database(settings: Settings) -> Finding:
     what = "store"
     if settings.database:
         return Finding(what, "PostgreSQL; GET /ready tells whether it answers")
-    database = settings.state / DATABASE_FILE
+    database = database_in(settings.state)
     if not database.exists():
         return Finding(what, "there is none yet: the first start makes it")
     if fault := fault_of(database):

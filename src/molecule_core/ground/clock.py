@@ -24,7 +24,7 @@ class Clock(Protocol):
         """True if the signal came within so many seconds, else False. The signal is cancelled when time is up."""
 
 
-class SystemClock:
+class SystemClock(Clock):
     """The machine's clocks."""
 
     def now(self) -> int:

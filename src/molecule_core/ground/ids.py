@@ -20,7 +20,7 @@ class Randomness(Protocol):
         """So many bytes fit for a credential."""
 
 
-class SystemRandomness:
+class SystemRandomness(Randomness):
     """The machine's own: a seeded generator for ids (no system call each), the kernel for secrets."""
 
     def __init__(self) -> None:

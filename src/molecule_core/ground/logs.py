@@ -24,6 +24,7 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
+        """The line, without credentials."""
         return redact(super().format(record))
 
 
@@ -31,6 +32,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """The object, without credentials."""
         line = {
             "time": rfc3339(int(record.created * SECOND)),
             "level": record.levelname.lower(),

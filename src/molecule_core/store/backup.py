@@ -12,11 +12,16 @@ from molecule_core.store.database import SCHEMA_VERSION
 from molecule_core.store.sqlite import DATABASE_FILE, lock_for_one_process
 
 
+def database_in(state: Path) -> Path:
+    """Where the store of a state folder is."""
+    return state / DATABASE_FILE
+
+
 def back_up(state: Path, copy: Path) -> int:
     """Writes one consistent copy of the store, also while a server writes to it; returns its bytes.
 
     Never overwrites. Raises BackupFailed."""
-    database = state / DATABASE_FILE
+    database = database_in(state)
     if not database.exists():
         raise BackupFailed(reason=f"there is no store in {state}; name the right --state-dir")
     if copy.exists():
@@ -44,7 +49,7 @@ def restore(copy: Path, state: Path, *, clock: Clock, ids: Ids) -> Path | None:
     (a server runs)."""
     _check(copy)
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    database = state / DATABASE_FILE
+    database = database_in(state)
     lock = lock_for_one_process(database)
     try:
         incoming = database.with_suffix(".incoming")

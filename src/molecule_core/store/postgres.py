@@ -16,7 +16,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
-from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Decision, Peek, Read, Row, Step, T
+from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Decision, Peek, Read, Row, Step, Store, T
 from molecule_core.store.grouping import (
     Pending,
     Queue,
@@ -40,8 +40,8 @@ _BROKEN = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 Wish = tuple[Pending, Decision[Any], Step]
 
 
-class PostgresStore:
-    """See `store.database.Store` for what it promises."""
+class PostgresStore(Store):
+    """Keeps what `store.database.Store` promises."""
 
     dialect: Dialect = "postgres"
 

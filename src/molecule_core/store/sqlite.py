@@ -19,7 +19,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
-from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Step, T
+from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Step, Store, T
 from molecule_core.store.grouping import (
     Pending,
     Queue,
@@ -40,8 +40,8 @@ _CHECKPOINT_PAGES = 4000
 _BUSY_MILLISECONDS = 5000
 
 
-class SqliteStore:
-    """See `store.database.Store` for what it promises."""
+class SqliteStore(Store):
+    """Keeps what `store.database.Store` promises."""
 
     dialect: Dialect = "sqlite"
 

@@ -1,0 +1,16 @@
+"""Who owns which table of src/molecule_core/store/schema.sql: the one slice whose writer changes it, or the store."""
+
+TABLES: dict[str, str] = {
+    "meta": "store",
+    "events": "store",
+    "timers": "store",
+    "persons": "access",
+    "person_tokens": "access",
+    "workspace_tokens": "access",
+    "orgs": "org",
+    "workspaces": "org",
+    "heartbeats": "org",
+    "activities": "messages",
+    "inboxes": "messages",
+    "handouts": "messages",
+}
