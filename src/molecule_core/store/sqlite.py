@@ -1,8 +1,8 @@
 """The store on SQLite: one writing process, one writing connection, `synchronous=FULL`.
 
-Commands are decided and applied on the event loop, where a statement costs a few microseconds; only the commit, which
-waits for the disk, runs in a thread. While it waits, the next group gathers. Reads use a second connection and see
-only what is committed.
+Commands are decided and applied on the event loop, where a statement costs a few microseconds. The commit waits for the
+disk: on the loop too while that is quick, else in a thread. While it waits, the next group gathers. Reads use a second
+connection and see only what is committed.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
-from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Step, Store, T
+from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Store, T
 from molecule_core.store.grouping import (
     Pending,
     Queue,
@@ -36,6 +36,10 @@ DATABASE_FILE = "molecule.db"
 _STATEMENT_CACHE = 500
 # 16 MiB of log: pages that many commits touch are folded into the database once, not every few commits.
 _CHECKPOINT_PAGES = 4000
+# Others wait at most about so long for a commit on the loop: less than anybody notices.
+_QUICK_SECONDS = 0.010
+_WEIGHT_OF_LAST = 0.1
+_COMMITS_UNTIL_A_PROBE = 64
 # A reader that backs the database up may hold a lock for a moment.
 _BUSY_MILLISECONDS = 5000
 
@@ -64,6 +68,7 @@ class SqliteStore(Store):
         self._queries = load_queries("sqlite")
         self._queue = Queue(limits)
         self._numbers: dict[tuple[str, str], int] = {}
+        self._pace = DiskPace()
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="molecule-disk")
         self._lock: int | None = None
         self._worker: asyncio.Task[None] | None = None
@@ -134,7 +139,7 @@ class SqliteStore(Store):
                 self._undo()
                 return
             self._write(group)
-            await asyncio.get_running_loop().run_in_executor(self._disk, self._writing.execute, "COMMIT")
+            await self._to_disk()
         except (Conflict, apsw.ConstraintError) as error:
             self._undo()
             raise Conflict(str(error)) from error
@@ -142,24 +147,41 @@ class SqliteStore(Store):
             self._undo()
             raise StoreUnavailable from error
 
+    async def _to_disk(self) -> None:
+        """Commits: on the loop while the disk is quick, in a thread while it is slow."""
+        if self._pace.is_slow():
+            await asyncio.get_running_loop().run_in_executor(self._disk, self._writing.execute, "COMMIT")
+            return
+        started = self._clock.monotonic()
+        self._writing.execute("COMMIT")
+        self._pace.took(self._clock.monotonic() - started)
+
     def _undo(self) -> None:
         if self._writing.in_transaction:
             self._writing.execute("ROLLBACK")
         self._numbers.clear()
 
     def _decide(self, pending: Pending) -> None:
-        wish = pending.start()
-        while wish is not None:
-            decision, step = wish
-            wish = pending.advance(decision, self._answer(pending, step))
-
-    def _answer(self, pending: Pending, step: Step) -> Any:
-        if isinstance(step, Read):
-            return self._rows(self._writing, step.name, step.params)
-        if isinstance(step, Peek):
-            return self._last_number(step.name, step.key)
-        pending.taken = True
-        return self._next_number(step.name, step.key)
+        """Runs one decision to its end; what it wishes to read, it gets at once."""
+        found: Any = None
+        try:
+            decision = pending.command.decide()
+            while True:
+                step = decision.send(found)
+                if isinstance(step, Read):
+                    found = self._rows(self._writing, step.name, step.params)
+                elif isinstance(step, Peek):
+                    found = self._last_number(step.name, step.key)
+                else:
+                    pending.taken = True
+                    found = self._next_number(step.name, step.key)
+        except StopIteration as stop:
+            pending.write_set = stop.value
+        except apsw.Error:
+            raise
+        except Exception as error:
+            # A refusal, or a mistake in one command: either way the others of the group go on.
+            pending.error = error
 
     def _next_number(self, name: str, key: str) -> int:
         self._numbers[name, key] = number = self._last_number(name, key) + 1
@@ -181,6 +203,31 @@ class SqliteStore(Store):
         entries = [entry(org, self._next_number("last_event", org), event, at) for org, event in facts_of(group)]
         append = self._queries["append_event"]
         self._writing.executemany(append.sql, [append.bind(params) for params in entries])
+
+
+class DiskPace:
+    """Whether the disk is too slow to be waited for on the event loop.
+
+    A thread for each commit costs a quarter of a message's CPU (two switches between threads, and a fight for the
+    interpreter's lock); a quick disk takes about a millisecond. A slow one must not hold everybody up."""
+
+    def __init__(self) -> None:
+        self._average = 0.0
+        self._in_thread = 0
+
+    def took(self, seconds: float) -> None:
+        """A commit on the loop took so long."""
+        self._average += _WEIGHT_OF_LAST * (seconds - self._average)
+
+    def is_slow(self) -> bool:
+        """Where the next commit belongs; now and then one on the loop shows whether the disk is quick again."""
+        if self._average < _QUICK_SECONDS:
+            return False
+        self._in_thread += 1
+        if self._in_thread < _COMMITS_UNTIL_A_PROBE:
+            return True
+        self._in_thread = 0
+        return False
 
 
 def lock_for_one_process(path: Path) -> int:

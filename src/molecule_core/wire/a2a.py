@@ -73,7 +73,7 @@ def _regular(
     message["metadata"] = metadata
     params["message"] = message
     params["metadata"] = _object(params.get("metadata") or {}, "params.metadata")
-    text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
+    text = parts[0]["text"] if len(parts) == 1 and parts[0]["kind"] == "text" else _all_text(parts)
     # A character is at most four bytes: only a text near the limit is worth encoding to be counted.
     if len(text) * 4 > limits.text_bytes and len(text.encode()) > limits.text_bytes:
         raise InvalidMessage(reason=f"the text is longer than {limits.text_bytes} bytes; shorten it or send a file")
@@ -86,6 +86,10 @@ def _regular(
         intent=_intent(metadata),
         context_id=_id(message, "contextId", limits, needed=False),
     )
+
+
+def _all_text(parts: list[dict[str, Any]]) -> str:
+    return "\n".join(part["text"] for part in parts if part["kind"] == "text")
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:
@@ -129,7 +133,7 @@ def _parts(message: dict[str, Any], strict: bool, limits: Limits) -> list[dict[s
     if len(parts) > limits.parts:
         raise InvalidMessage(reason=f"there are {len(parts)} parts; at most {limits.parts} are taken")
     regular = [_part(part, strict) for part in parts]
-    if sum(part["kind"] == "file" for part in regular) > limits.attachments:
+    if len(regular) > limits.attachments and sum(part["kind"] == "file" for part in regular) > limits.attachments:
         raise InvalidMessage(reason=f"more than {limits.attachments} files; send the rest with another message")
     return regular
 
@@ -143,12 +147,14 @@ def _part(part: Any, strict: bool) -> dict[str, Any]:
         kind = "text"
     if kind not in _PART_KINDS:
         raise InvalidMessage(reason=f"a part's kind must be one of {', '.join(_PART_KINDS)}")
-    wanted: type = str if kind == "text" else dict
-    if kind == "data" and isinstance(part.get("data"), list):
-        wanted = list
+    wanted: type | tuple[type, ...] = str if kind == "text" else (dict, list) if kind == "data" else dict
     if not isinstance(part.get(kind), wanted):
         raise InvalidMessage(reason=f"a {kind} part must hold its content under {kind!r}")
-    return {"kind": kind, **{key: value for key, value in part.items() if key not in ("kind", "type")}}
+    regular: dict[str, Any] = {"kind": kind}
+    regular.update(part)
+    regular.pop("type", None)
+    regular["kind"] = kind
+    return regular
 
 
 def queued_answer(rpc_id: str | int | None, *, activity_id: str, context_id: str, at: str) -> dict[str, Any]:
