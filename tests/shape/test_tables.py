@@ -123,7 +123,7 @@ def test_the_schema_is_read_with_what_is_meant_for_one_engine() -> None:
         ("MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN UPDATE SET y = 1", {"a"}),
         ("TRUNCATE TABLE a", {"a"}),
         ("TRUNCATE a", {"a"}),
-        ("SELECT x FROM a FOR UPDATE", set()),
+        ("SELECT x FROM a FOR UPDATE SKIP LOCKED", set()),
         ('INSERT INTO main."A" (x) VALUES (1)', {"a"}),
         ("SELECT x FROM a FOR NO KEY UPDATE SKIP LOCKED", set()),
         ("SELECT 'DELETE FROM a' FROM b -- DELETE FROM c", set()),
