@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.ground.errors import AttemptMissing, InboxFull, MessageIdReused, StaleAttempt
+from molecule_core.ground.errors import AttemptMissing, MessageIdReused, StaleAttempt
 from molecule_core.messages.model import Draft, Handout, Inbox, Receipt
 from molecule_core.wire.a2a import IDENTITY_KEYS
 
@@ -32,10 +32,9 @@ def repeated(twin: Any, *, hashed: str, message_id: str) -> Receipt:
     return Receipt(activity_id, context_id, created_at)
 
 
-def admit(*, head_no: int, inbox: Inbox, limit: int) -> None:
-    """Refuses a message to an inbox that is full. Raises InboxFull."""
-    if head_no - inbox.acked_no - inbox.acked_above >= limit:
-        raise InboxFull(limit=limit)
+def most_inbound(inbox: Inbox, limit: int) -> int:
+    """The highest inbound number that an inbox may hold while `limit` messages may wait in it unhandled."""
+    return inbox.acked_no + inbox.acked_above + limit
 
 
 def check_attempt(handout: Handout | None, attempt: int | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
-from molecule_core.ground.errors import MayNotTalk, NotFound, TalkToUserDisabled, WorkspaceRemoved
+from molecule_core.ground.errors import InboxFull, MayNotTalk, NotFound, TalkToUserDisabled, WorkspaceRemoved
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
@@ -75,7 +75,7 @@ class MessageWriter:
             twins = yield Read("find_twin", {"sender": sender.key, "dedupe_key": draft.dedupe_key})
             if twins:
                 return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=draft.dedupe_key))
-        yield from self._admitting(workspace_id)
+        inbound_no = yield from self._admitted(workspace_id)
         activity_id = self._ids.new()
         kind = KIND_USER if sender.workspace_id is None else KIND_PEER
         body = rules.stored_body(draft, kind, draft.message.get("messageId") or activity_id)
@@ -84,7 +84,7 @@ class MessageWriter:
             org_id=target.org_id,
             workspace_id=workspace_id,
             seq=(yield Take("last_seq", workspace_id)),
-            inbound_no=(yield Take("last_inbound", workspace_id)),
+            inbound_no=inbound_no,
             chat=int(kind == KIND_USER),
             size=len(body),
             activity_type=RECEIVE,
@@ -105,12 +105,16 @@ class MessageWriter:
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
         return _logged(receipt, activity, "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED")
 
-    def _admitting(self, workspace_id: str) -> Generator[Step, Any, None]:
-        """Refuses a message to a full inbox. The state is read only if so many messages ever came at all."""
+    def _admitted(self, workspace_id: str) -> Generator[Step, Any, int]:
+        """The inbound number of a message, or InboxFull. How much is handled is read only if so many ever came that the
+        inbox could be full."""
+        limit = self._limits.inbox_unhandled
         head_no = yield Peek("last_inbound", workspace_id)
-        if head_no >= self._limits.inbox_unhandled:
-            inbox = yield from _inbox_of(workspace_id)
-            rules.admit(head_no=head_no, inbox=inbox, limit=self._limits.inbox_unhandled)
+        inbox = Inbox() if head_no + self._limits.group_commands < limit else (yield from _inbox_of(workspace_id))
+        number: int | None = yield Take("last_inbound", workspace_id, rules.most_inbound(inbox, limit))
+        if number is None:
+            raise InboxFull(limit=limit)
+        return number
 
     async def notify(self, workspace_id: str, parts: list[dict[str, Any]], dedupe_key: str | None) -> Receipt:
         """An agent writes to its user. Raises TalkToUserDisabled, MessageIdReused, NotFound, WorkspaceRemoved."""

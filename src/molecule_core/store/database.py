@@ -26,7 +26,8 @@ class Read(NamedTuple):
 
 
 class Take(NamedTuple):
-    """Asks for the next number of a gap-free sequence; answered with an int, 1 for the first.
+    """Asks for the next number of a gap-free sequence; answered with an int, 1 for the first, or with None if it would
+    be larger than `most`: then none is taken.
 
     `name` is a query that tells the highest number in use for `:key`. A command takes numbers after its last chance
     to refuse, so that none is left unused.
@@ -34,6 +35,7 @@ class Take(NamedTuple):
 
     name: str
     key: str
+    most: int | None = None
 
 
 class Peek(NamedTuple):

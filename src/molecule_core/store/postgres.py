@@ -16,7 +16,19 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
-from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Decision, Peek, Read, Row, Step, Store, T
+from molecule_core.store.database import (
+    SCHEMA_VERSION,
+    Command,
+    Conflict,
+    Decision,
+    Peek,
+    Read,
+    Row,
+    Step,
+    Store,
+    T,
+    Take,
+)
 from molecule_core.store.grouping import (
     Pending,
     Queue,
@@ -191,8 +203,8 @@ class PostgresStore(Store):
             elif isinstance(step, Peek):
                 answers[place] = self._numbers[step.name, step.key]
             else:
-                pending.taken = True
-                answers[place] = self._next_number(step.name, step.key)
+                answers[place] = self._take(step)
+                pending.taken = pending.taken or answers[place] is not None
         for name, places in reads.items():
             batch = [wishes[place][2].params for place in places]  # type: ignore[union-attr]
             for place, rows in zip(places, await self._read_set(connection, name, batch), strict=True):
@@ -210,6 +222,11 @@ class PostgresStore(Store):
             found = await self._read_set(connection, name, [{"key": key} for key in keys])
             for key, rows in zip(keys, found, strict=True):
                 self._numbers[name, key] = (rows[0][0] or 0) if rows else 0
+
+    def _take(self, step: Take) -> int | None:
+        if step.most is not None and self._numbers[step.name, step.key] >= step.most:
+            return None
+        return self._next_number(step.name, step.key)
 
     def _next_number(self, name: str, key: str) -> int:
         self._numbers[name, key] = number = self._numbers[name, key] + 1

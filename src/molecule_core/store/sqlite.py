@@ -19,7 +19,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
-from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Store, T
+from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Store, T, Take
 from molecule_core.store.grouping import (
     Pending,
     Queue,
@@ -173,8 +173,8 @@ class SqliteStore(Store):
                 elif isinstance(step, Peek):
                     found = self._last_number(step.name, step.key)
                 else:
-                    pending.taken = True
-                    found = self._next_number(step.name, step.key)
+                    found = self._take(step)
+                    pending.taken = pending.taken or found is not None
         except StopIteration as stop:
             pending.write_set = stop.value
         except apsw.Error:
@@ -182,6 +182,11 @@ class SqliteStore(Store):
         except Exception as error:
             # A refusal, or a mistake in one command: either way the others of the group go on.
             pending.error = error
+
+    def _take(self, step: Take) -> int | None:
+        if step.most is not None and self._last_number(step.name, step.key) >= step.most:
+            return None
+        return self._next_number(step.name, step.key)
 
     def _next_number(self, name: str, key: str) -> int:
         self._numbers[name, key] = number = self._last_number(name, key) + 1
