@@ -50,21 +50,6 @@ class Ack(Struct):
     attempt: int | None = None
 
 
-class Report(Struct):
-    """A row that an agent writes into its own log."""
-
-    activity_type: str
-    method: str | None = None
-    summary: str | None = None
-    target_id: str | None = None
-    source_id: str | None = None
-    status: str = "ok"
-    error_detail: str | None = None
-    duration_ms: int | None = None
-    request_body: Any = None
-    response_body: Any = None
-
-
 class MessageEdge:
     """The routes of messages."""
 
@@ -86,7 +71,7 @@ class MessageEdge:
                 "GET", f"{one}/activity", self.activity, _OWN_READ, "Read the log or the inbox", None, list[ActivityRow]
             ),
             Route("GET", f"{one}/activities", self.activity, _OWN_READ, "The same", None, list[ActivityRow]),
-            Route("POST", f"{one}/activity", self.report, own_agent, "Report on one's own work", Report),
+            Route("POST", f"{one}/activity", self.report, own_agent, "Report on one's own work", LogEntry),
             Route("POST", f"{one}/activity/ack", self.ack, own_agent, "Say what is handled", Ack),
             Route("GET", f"{one}/chat-history", self.chat, _OWN_READ, "Read the chat with the user", None, ChatPage),
         ]
@@ -152,7 +137,7 @@ class MessageEdge:
 
     async def report(self, call: Call) -> Answer:
         """A row in the agent's own log."""
-        report = call.read(Report)
+        report = call.read(LogEntry)
         if report.activity_type not in LOGGABLE:
             raise InvalidField(reason=f"activity_type must be one of {', '.join(LOGGABLE)}")
         if report.status not in STATUSES:
@@ -162,7 +147,7 @@ class MessageEdge:
         await self._writer.log(call.target.id, self._checked(report))
         return json_answer({"status": "logged"})
 
-    def _checked(self, report: Report) -> LogEntry:
+    def _checked(self, report: LogEntry) -> LogEntry:
         limit = self._limits.short_text_length
         fields = msgspec.structs.asdict(report)
         for name in ("method", "target_id"):

@@ -41,10 +41,11 @@ _IDLE, _HEAD, _BODY, _BUSY = range(4)
 class Exchange:
     """One request and what becomes of it."""
 
-    __slots__ = ("answered", "body", "call", "complete", "keep_alive", "refused", "size", "task")
+    __slots__ = ("answered", "body", "call", "complete", "head_only", "keep_alive", "refused", "size", "task")
 
-    def __init__(self, *, keep_alive: bool) -> None:
+    def __init__(self, *, keep_alive: bool, head_only: bool = False) -> None:
         self.keep_alive = keep_alive
+        self.head_only = head_only
         self.call: Call | None = None
         self.refused: Answer | None = None
         self.body: list[bytes] = []
@@ -141,7 +142,11 @@ class Connection(asyncio.Protocol):
     def _serve_without_upgrade(self, rest: bytes) -> None:
         """Starts over with a parser that sees the same request without the offer to upgrade. (Java's client and
         curl --http2 offer h2c with every first request; uvicorn 0.54 loses the body of such a request.)"""
-        lines = [self._parser.get_method(), b" ", self._url, b" HTTP/1.1\r\n"]
+        method = self._parser.get_method()
+        if method == b"CONNECT":  # asks for a tunnel, and would do so again
+            self._hang_up(BadHttp())
+            return
+        lines = [method, b" ", self._url, b" HTTP/1.1\r\n"]
         for name, value in self._headers:
             if name not in (b"upgrade", b"connection", b"http2-settings"):
                 lines += [name, b": ", value, b"\r\n"]
@@ -179,11 +184,13 @@ class Connection(asyncio.Protocol):
             self._upgrade_ignored = True
             return
         keep_alive = self._parser.get_http_version() != "1.0" and self._parser.should_keep_alive()
-        self._reading = exchange = Exchange(keep_alive=keep_alive and not self._closing)
+        method = self._parser.get_method()
+        exchange = Exchange(keep_alive=keep_alive and not self._closing, head_only=method == b"HEAD")
+        self._reading = exchange
         self._queue.append(exchange)
         self._stage = _BODY
         try:
-            exchange.call = self.app.admit(self._parser.get_method(), self._url, self._headers)
+            exchange.call = self.app.admit(method, self._url, self._headers)
         except MoleculeError as error:
             self._refuse(exchange, error)
             return
@@ -248,7 +255,7 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         self._queue.popleft()
-        self._transport.write(self._head(exchange, answer) + answer.body)
+        self._transport.write(self._head(exchange, answer) + (b"" if exchange.head_only else answer.body))
         if exchange.complete:
             self._after(exchange)
 
@@ -314,9 +321,10 @@ class Connection(asyncio.Protocol):
             self._hang_up(BodyTooSlow(seconds=self.limits.body_seconds))
 
     def _hang_up(self, error: MoleculeError) -> None:
-        """Says why, if nothing else is being said, and closes."""
-        exchange = self._queue[0] if self._queue else Exchange(keep_alive=False)
-        if not self._transport.is_closing() and len(self._queue) <= 1 and not exchange.complete:
+        """Says why, if nothing else has been or is being said, and closes."""
+        exchange = self._reading or (self._queue[0] if self._queue else Exchange(keep_alive=False))
+        settled = exchange.answered or exchange.complete or len(self._queue) > 1
+        if not self._transport.is_closing() and not settled:
             exchange.keep_alive = False
             self._transport.write(self._head(exchange, answer := refusal(error)) + answer.body)
         self._transport.close()
