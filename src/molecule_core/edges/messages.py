@@ -24,7 +24,7 @@ from molecule_core.edges.routes import (
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import CursorGone, InvalidCaller, InvalidField, InvalidMessage, MoleculeError
 from molecule_core.ground.limits import Limits
-from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id
+from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id, shorten
 from molecule_core.messages.model import LOGGABLE, RECEIVE, STATUSES, Draft, Filters, LogEntry, Receipt, Sender, Shown
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
@@ -153,6 +153,10 @@ class MessageEdge:
         for name in ("method", "target_id"):
             if fields[name] is not None:
                 fields[name] = clean_line(fields[name], limit, name)
+        if report.summary is not None:
+            fields["summary"] = shorten(report.summary, limit)
+        if report.error_detail is not None:
+            fields["error_detail"] = report.error_detail[: self._limits.error_detail_length]
         if report.duration_ms is not None and not 0 <= report.duration_ms < 1 << 53:
             raise InvalidField(reason="duration_ms must be a number of milliseconds")
         return LogEntry(**fields)

@@ -24,6 +24,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     id_length: Annotated[Count, Meta(description="an id that a client chooses, of A-Z a-z 0-9 . _ : -")] = 128
     name_length: Annotated[Count, Meta(description="a name of a workspace, person or organisation, characters")] = 120
     short_text_length: Annotated[Count, Meta(description="role, runtime and other one-line fields, characters")] = 500
+    error_detail_length: Annotated[Count, Meta(description="what a report says of an error, characters; cut")] = 4096
     card_bytes: Annotated[Count, Meta(description="an agent card as JSON")] = 64 << 10
     inbox_unhandled: Annotated[Count, Meta(description="messages waiting in one inbox, then 429")] = 10_000
     tree_depth: Annotated[Count, Meta(description="levels of workspaces below each other")] = 32
