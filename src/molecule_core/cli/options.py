@@ -9,6 +9,7 @@ import click
 
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.ids import SystemRandomness
+from molecule_core.ground.logs import hide
 from molecule_core.ground.settings import Settings, environment, load_settings, own_admin_token
 from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN, new_admin_token
 
@@ -66,6 +67,7 @@ def admin_token(settings: Settings) -> str:
     if own := own_admin_token(environment()):
         if len(own) < SHORTEST_OWN_TOKEN:
             raise BadSettings(reason=f"MOLECULE_ADMIN_TOKEN must have at least {SHORTEST_OWN_TOKEN} characters")
+        hide(own)
         return own
     path = prepare_state(settings) / ADMIN_TOKEN_FILE
     token = new_admin_token(SystemRandomness())

@@ -42,7 +42,7 @@ class SystemClock(Clock):
         return True
 
 
-_second = 0
+_second = -1
 _prefix = ""
 
 

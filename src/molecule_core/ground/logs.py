@@ -8,13 +8,29 @@ import msgspec
 
 from molecule_core.ground.clock import SECOND, rfc3339
 
-_CREDENTIAL = re.compile(r"mol_(ws|pt|ad)_[A-Za-z0-9_-]{8,}|(?i:bearer)\s+\S+")
+_CREDENTIAL = re.compile(r"mol_(ws|pt|ad)_[A-Za-z0-9_-]{8,}|\b(?i:bearer)\s+\S+")
+_PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s@]+@")  # in an address such as postgresql://user:password@host
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
+_hidden: set[str] = set()
+
+
+def hide(secret: str) -> None:
+    """Names a secret that does not look like one of ours: an admin token that the operator chose."""
+    _hidden.add(secret)
+
+
 def redact(text: str) -> str:
-    """The text without anything that looks like a credential."""
-    return _CREDENTIAL.sub("[credential]", text)
+    """The text without anything that looks like a credential, or was named as one."""
+    for secret in _hidden:
+        text = text.replace(secret, "[credential]")
+    return _PASSWORD.sub(r"\1[credential]@", _CREDENTIAL.sub("[credential]", text))
+
+
+def _clean(text: str) -> str:
+    """Without credentials, and without what is no text (lone surrogates), which JSON cannot hold."""
+    return redact(text).encode("utf-8", "backslashreplace").decode()
 
 
 class TextFormatter(logging.Formatter):
@@ -26,6 +42,10 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line, without credentials."""
         return redact(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """What was said stays on its line, so that nobody's text can look like another entry."""
+        return super().formatMessage(record).replace("\n", "\\n").replace("\r", "\\r")
 
 
 class JsonFormatter(logging.Formatter):
@@ -42,7 +62,8 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return redact(msgspec.json.encode(line).decode())
+        # Before it becomes JSON: what stands behind a credential there belongs to the JSON.
+        return msgspec.json.encode({name: _clean(text) for name, text in line.items()}).decode()
 
 
 def set_up_logs(level: str, style: str) -> None:

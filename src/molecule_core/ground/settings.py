@@ -4,10 +4,10 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.limits import Limits
@@ -17,7 +17,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What an operator can set. `MOLECULE_<NAME>` in the environment sets each; limits are `MOLECULE_LIMIT_<NAME>`."""
 
     host: str = "127.0.0.1"
-    port: int = 8080
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8080
     state_dir: str = "~/.molecule"
     database: str = ""
     """`postgresql://...`; empty: SQLite in the state folder."""
@@ -25,8 +25,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How agents and people reach the server; empty: its own host and port."""
     allowed_hosts: tuple[str, ...] = ()
     """Host names it answers for, beside its own and those of loopback."""
-    log_level: str = "info"
-    log_format: str = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
     limits: Limits = field(default_factory=Limits)
 
     @property
@@ -45,15 +45,25 @@ def load_settings(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Setti
     """The settings in force. Raises BadSettings, which names the one that is wrong."""
     file = environ.get("MOLECULE_CONFIG", "")
     values: dict[str, Any] = _from_file(Path(file).expanduser()) if file else {}
-    limits: dict[str, Any] = dict(values.pop("limits", {}))
+    limits = values.pop("limits", {})
+    if not isinstance(limits, dict):
+        raise BadSettings(reason=f"limits must be a table of limits, not {limits!r}")
     for name in Settings.__struct_fields__:
         if (text := environ.get(f"MOLECULE_{name.upper()}")) and name != "limits":
-            values[name] = tuple(filter(None, text.split(","))) if name == "allowed_hosts" else text
+            values[name] = tuple(filter(None, map(str.strip, text.split(",")))) if name == "allowed_hosts" else text
     for name in Limits.__struct_fields__:
         if text := environ.get(f"MOLECULE_LIMIT_{name.upper()}"):
             limits[name] = text
+    _refuse_mistyped_limits(environ)
     values.update({name: value for name, value in flags.items() if value is not None})
     return _checked(values, limits)
+
+
+def _refuse_mistyped_limits(environ: Mapping[str, str]) -> None:
+    prefix = "MOLECULE_LIMIT_"
+    for name in environ:
+        if name.startswith(prefix) and name.removeprefix(prefix).lower() not in Limits.__struct_fields__:
+            raise BadSettings(reason=f"there is no limit {name}; docs/limits.md lists them all")
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -61,7 +71,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadSettings(reason=f"MOLECULE_CONFIG names {path}, which cannot be read: {error.strerror}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(reason=f"{path} is not TOML: {error}") from None
 
 
@@ -72,6 +82,9 @@ def _checked(values: dict[str, Any], limits: dict[str, Any]) -> Settings:
         raise BadSettings(
             reason=f"there is no setting {unknown[0]}; docs/limits.md and `molecule serve --help` list them"
         )
+    for name, value in limits.items():
+        if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+            raise BadSettings(reason=f"Expected a whole number, got {value!r} - at `$.limits.{name}`")
     try:
         return msgspec.convert({**values, "limits": limits}, Settings, strict=False)
     except msgspec.ValidationError as error:

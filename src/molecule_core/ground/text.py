@@ -11,6 +11,7 @@ _ID = re.compile(r"[A-Za-z0-9._:-]+")
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # The joiners are format characters too, but emoji and several scripts are written with them.
 _JOINERS = {"\u200c", "\u200d"}
+_INVISIBLE = " \u200c\u200d"
 
 
 def clean_name(name: str, limit: int) -> str:
@@ -18,7 +19,7 @@ def clean_name(name: str, limit: int) -> str:
 
     Raises InvalidName if it is empty, longer than `limit` characters, or holds control, bidi or tag characters."""
     trimmed = name.strip()
-    if not trimmed:
+    if not trimmed.strip(_INVISIBLE):
         raise InvalidName(reason="it is empty; give at least one visible character")
     if len(trimmed) > limit:
         raise InvalidName(reason=f"it has {len(trimmed)} characters; at most {limit} are taken")

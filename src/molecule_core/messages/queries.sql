@@ -28,18 +28,17 @@ INSERT INTO activities (
 -- where a row stands in the log of a workspace
 SELECT seq, inbound_no FROM activities WHERE id = :id AND workspace_id = :workspace_id;
 
--- name: inbox_after
--- the inbox behind a number, oldest first, at most so many rows and bytes but at least one row
-SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
-    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace
-FROM (
-    SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
-        SELECT seq, size FROM activities
-        WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq
-        ORDER BY seq LIMIT :count
-    ) p
-) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
-WHERE w.before < :page_bytes ORDER BY a.seq;
+-- name: inbox_sizes
+-- how large the rows of an inbox behind a number are, oldest first
+SELECT seq, size FROM activities
+WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq ORDER BY seq LIMIT :count;
+
+-- name: inbox_rows
+-- the rows of an inbox behind a number and up to another, oldest first
+SELECT id, workspace_id, seq, activity_type, method, kind, intent, source_id, target_id, status, created_at,
+    duration_ms, summary, error_detail, request_body, response_body, tool_trace
+FROM activities
+WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq AND seq <= :last ORDER BY seq;
 
 -- name: activity_after
 -- the filtered log behind a number, oldest first, at most so many rows and bytes but at least one row

@@ -1,5 +1,7 @@
 """Reads of logs, inboxes and chats."""
 
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -35,21 +37,41 @@ class MessageReader:
 
     async def newest(self, workspace_id: str, filters: Filters, count: int, *, wait: float = 0) -> list[Shown]:
         """The newest rows that match, newest first; waits so many seconds for a first one."""
-        return await self._rows("activity_newest", self._page(workspace_id, filters, count), wait)
+        page = self._page(workspace_id, filters, count)
+        return await self._waiting(workspace_id, partial(self._shown, "activity_newest", page), wait)
 
     async def after(self, workspace_id: str, seq: int, filters: Filters, count: int, *, wait: float = 0) -> list[Shown]:
         """The rows behind a number that match, oldest first; waits so many seconds for a first one."""
-        only_inbound = filters.activity_type == RECEIVE and filters.whole_inbox
+        if filters.activity_type == RECEIVE and filters.whole_inbox:
+            return await self._waiting(workspace_id, partial(self._inbox_behind, workspace_id, seq, count), wait)
         page = {**self._page(workspace_id, filters, count), "seq": seq}
-        return await self._rows("inbox_after" if only_inbound else "activity_after", page, wait)
+        return await self._waiting(workspace_id, partial(self._shown, "activity_after", page), wait)
 
-    async def _rows(self, query: str, page: dict[str, object], wait: float) -> list[Shown]:
-        async def look() -> Look[list[Shown]]:
-            return Look([Shown(*row) for row in await self._store.rows(query, page)] or None)
+    async def _inbox_behind(self, workspace_id: str, seq: int, count: int) -> list[Shown]:
+        """The usual poll: when it finds nothing it has cost one look into memory, or one into an index."""
+        if self._ends_at(workspace_id, seq):
+            return []
+        behind = {"workspace_id": workspace_id, "seq": seq, "count": count}
+        last = _last_of_page(await self._store.rows("inbox_sizes", behind), self._limits.page_bytes)
+        return [] if last is None else await self._shown("inbox_rows", {**behind, "last": last})
 
+    async def _shown(self, query: str, params: dict[str, object]) -> list[Shown]:
+        return [Shown(*row) for row in await self._store.rows(query, params)]
+
+    def _ends_at(self, workspace_id: str, seq: int) -> bool:
+        """Whether a log is known to hold nothing behind a number: the usual poll, which then costs no query."""
+        highest = self._store.highest("last_seq", workspace_id)
+        return highest is not None and highest <= seq
+
+    async def _waiting(self, workspace_id: str, find: Callable[[], Awaitable[list[Shown]]], wait: float) -> list[Shown]:
         if wait <= 0:
-            return (await look()).found or []
-        return await self._wakeups.until(log_key(str(page["workspace_id"])), look, wait) or []
+            return await find()
+
+        async def look() -> Look[list[Shown]]:
+            self._org.living(workspace_id)  # it may have been removed while we waited
+            return Look(await find() or None)
+
+        return await self._wakeups.until(log_key(workspace_id), look, wait) or []
 
     def _page(self, workspace_id: str, filters: Filters, count: int) -> dict[str, object]:
         return {
@@ -119,17 +141,30 @@ class MessageReader:
             shown.peer_role = peer.role or UNSET
             shown.agent_card_url = f"{self._public_url}/registry/discover/{peer.id}"
         if row.request_body and '"file"' in row.request_body:
-            shown.attachments = attachments_of(_message_of(row.request_body).get("parts", [])) or UNSET
+            shown.attachments = attachments_of(_parts_of(row.request_body)) or UNSET
+
+
+def _last_of_page(sizes: Sequence[Sequence[int]], most_bytes: int) -> int | None:
+    """The last row that fits a page, given (seq, bytes) in order; the first always does. None for no rows."""
+    last, total = None, 0
+    for seq, size in sizes:
+        total += size
+        if last is not None and total > most_bytes:
+            break
+        last = seq
+    return last
 
 
 def _raw(body: str | None) -> "Raw | msgspec.UnsetType":
     return UNSET if body is None else Raw(body.encode())
 
 
-def _message_of(request_body: str) -> dict[str, Any]:
-    body = msgspec.json.decode(request_body)
-    message = body.get("params", {}).get("message", {}) if isinstance(body, dict) else {}
-    return message if isinstance(message, dict) else {}
+def _parts_of(request_body: str) -> list[Any]:
+    """The parts of a message, if that is what the body is: a report's body may be any JSON."""
+    found = msgspec.json.decode(request_body)
+    for name in ("params", "message", "parts"):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, list) else []
 
 
 def _chat_message(id_: str, seq: int, method: str | None, created_at: int, request_body: str) -> ChatMessage:

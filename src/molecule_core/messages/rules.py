@@ -38,7 +38,7 @@ def most_inbound(inbox: Inbox, limit: int) -> int:
 
 
 def check_attempt(handout: Handout | None, attempt: int | None) -> None:
-    """An ack must be for the hand-over that is current. Raises AttemptMissing, StaleAttempt.
+    """An ack must not be for an earlier hand-over than the last. Raises AttemptMissing, StaleAttempt.
 
     (NATS had to learn this: a late ack of an earlier attempt must not settle the current one.)"""
     if handout is None or handout.attempt == 0:

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.ground.clock import SECOND, Clock, rfc3339
-from molecule_core.ground.errors import InboxFull, MayNotTalk, NotFound, TalkToUserDisabled, WorkspaceRemoved
+from molecule_core.ground.clock import SECOND, Clock
+from molecule_core.ground.errors import InboxFull, MayNotTalk, NotFound, TalkToUserDisabled
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
@@ -28,7 +28,6 @@ from molecule_core.messages.model import (
     Receipt,
     Shown,
 )
-from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import may_talk
 from molecule_core.store.database import Command, Decision, Event, Peek, Read, Step, Store, T, Take, WriteSet
@@ -62,12 +61,12 @@ class MessageWriter:
 
         Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, InboxFull."""
         keys = () if draft.dedupe_key is None else (("message", draft.sender.key, draft.dedupe_key),)
-        target = self._living(workspace_id)
+        target = self._org.living(workspace_id)
         return self._store.run(Command(target.org_id, keys, partial(self._sending, workspace_id, draft)))
 
     def _sending(self, workspace_id: str, draft: Draft) -> Decision[Receipt]:
-        target, sender = self._living(workspace_id), draft.sender
-        if sender.workspace_id is not None and not may_talk(self._org, self._living(sender.workspace_id), target):
+        target, sender = self._org.living(workspace_id), draft.sender
+        if sender.workspace_id is not None and not may_talk(self._org, self._org.living(sender.workspace_id), target):
             raise MayNotTalk
         hashed = None
         if draft.dedupe_key is not None:
@@ -118,7 +117,7 @@ class MessageWriter:
 
     async def notify(self, workspace_id: str, parts: list[dict[str, Any]], dedupe_key: str | None) -> Receipt:
         """An agent writes to its user. Raises TalkToUserDisabled, MessageIdReused, NotFound, WorkspaceRemoved."""
-        target = self._living(workspace_id)
+        target = self._org.living(workspace_id)
         if not target.talk_to_user_enabled:
             raise TalkToUserDisabled
         sender = f"workspace:{workspace_id}"
@@ -156,7 +155,7 @@ class MessageWriter:
 
     async def log(self, workspace_id: str, entry: LogEntry) -> str:
         """An agent reports on its own work; returns the id of the row. Raises NotFound, WorkspaceRemoved."""
-        target = self._living(workspace_id)
+        target = self._org.living(workspace_id)
         bodies = [_json(body) for body in (entry.request_body, entry.response_body)]
 
         def decide() -> Decision[str]:
@@ -191,12 +190,27 @@ class MessageWriter:
         deciding = partial(self._claiming, workspace_id, lease_seconds, count)
 
         async def look() -> Look[list[Shown]]:
+            self._org.living(workspace_id)  # it may have been removed while we waited
+            if await self._all_handled(workspace_id):
+                return Look(None)
             rows = await self._store.run(self._on_inbox(workspace_id, deciding))
             return Look(rows or None, again_in=None if rows else await self._lease_ends_in(workspace_id))
 
         if wait <= 0:
             return (await look()).found or []
         return await self._wakeups.until(log_key(workspace_id), look, wait) or []
+
+    async def _all_handled(self, workspace_id: str) -> bool:
+        """Whether an inbox is known to hold nothing that could be handed out, so that no command is needed."""
+        highest = self._store.highest("last_inbound", workspace_id)
+        if highest is None:
+            return False
+        inbox = await self._inbox(workspace_id)
+        return inbox.acked_no + inbox.acked_above >= highest
+
+    async def _inbox(self, workspace_id: str) -> Inbox:
+        rows = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
+        return Inbox(*rows[0]) if rows else Inbox()
 
     def _claiming(self, workspace_id: str, lease_seconds: int, count: int) -> Decision[list[Shown]]:
         now = self._clock.now()
@@ -222,7 +236,9 @@ class MessageWriter:
 
     def _acking_upto(self, workspace_id: str, seq: int, attempt: int | None) -> Decision[int]:
         inbox = yield from _inbox_of(workspace_id)
-        seq = min(seq, (yield Peek("last_seq", workspace_id)))
+        # What is there, not what other commands of this group have just taken numbers for: nobody has handled that.
+        present = yield Read("last_seq", {"key": workspace_id})
+        seq = min(seq, present[0][0] or 0)
         if seq <= inbox.acked_seq:
             return WriteSet(inbox.acked_seq)
         rows = yield Read("handouts_upto", {"workspace_id": workspace_id, "seq": seq})
@@ -260,6 +276,9 @@ class MessageWriter:
 
     async def ack_cursor(self, workspace_id: str, seq: int, filters: Filters) -> int:
         """What an old client has behind its cursor is handled: all that matches its filters, up to a number."""
+        inbox = await self._inbox(workspace_id)
+        if inbox.acked_seq >= seq:
+            return inbox.acked_seq
         if filters.whole_inbox:
             return await self.ack_upto(workspace_id, seq, None)
 
@@ -283,16 +302,8 @@ class MessageWriter:
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def _living(self, workspace_id: str) -> Workspace:
-        workspace = self._org.workspace(workspace_id)
-        if workspace is None:
-            raise NotFound(what="workspace")
-        if workspace.removed_at is not None:
-            raise WorkspaceRemoved(id=workspace.id, removed_at=rfc3339(workspace.removed_at))
-        return workspace
-
     def _on_inbox(self, workspace_id: str, decide: Callable[[], Decision[T]]) -> Command[T]:
-        return Command(self._living(workspace_id).org_id, (("inbox", workspace_id),), decide)
+        return Command(self._org.living(workspace_id).org_id, (("inbox", workspace_id),), decide)
 
 
 def _logged(answer: T, activity: Activity, event: str) -> WriteSet[T]:

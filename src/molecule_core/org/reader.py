@@ -21,6 +21,7 @@ class OrgReader:
         self.find_org = registry.find_org
         self.orgs = registry.orgs
         self.workspace = registry.workspace
+        self.living = registry.living
         self.workspaces = registry.workspaces
         self.children = registry.children
         self.roots = registry.roots

@@ -5,6 +5,8 @@ Rebuilt from the store at start, changed only by the org writer after its commit
 
 from collections.abc import Iterable, Iterator
 
+from molecule_core.ground.clock import rfc3339
+from molecule_core.ground.errors import NotFound, WorkspaceRemoved
 from molecule_core.org.model import NOTHING_HEARD, Org, Pulse, Workspace
 
 
@@ -62,6 +64,15 @@ class Registry:
     def workspace(self, workspace_id: str) -> Workspace | None:
         """A workspace by its id, also a removed one."""
         return self._workspaces.get(workspace_id)
+
+    def living(self, workspace_id: str) -> Workspace:
+        """A workspace that is not removed. Raises NotFound, WorkspaceRemoved."""
+        workspace = self._workspaces.get(workspace_id)
+        if workspace is None:
+            raise NotFound(what="workspace")
+        if workspace.removed_at is not None:
+            raise WorkspaceRemoved(id=workspace.id, removed_at=rfc3339(workspace.removed_at))
+        return workspace
 
     def workspaces(self, org_id: str | None = None) -> Iterator[Workspace]:
         """The live workspaces of one organisation or of all, oldest first."""

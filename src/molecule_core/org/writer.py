@@ -13,9 +13,7 @@ from molecule_core.ground.errors import (
     ConfirmationRequired,
     InvalidField,
     InvalidParent,
-    NotFound,
     OrgExists,
-    WorkspaceRemoved,
 )
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
@@ -138,7 +136,7 @@ class OrgWriter:
 
         def decide() -> Decision[Workspace]:
             yield from ()
-            old = self._living(workspace_id)
+            old = self._registry.living(workspace_id)
             wanted = dict(fields)
             if "name" in wanted and wanted["name"] != old.name:
                 taken = {other.name for other in self._level(old.org_id, old.parent_id) if other.id != old.id}
@@ -146,7 +144,7 @@ class OrgWriter:
             new = self._next(old, **wanted)
             return self._changed(new, [_event("WORKSPACE_UPDATED", new, view(new, self._registry.pulse(new.id)))], new)
 
-        org_id = self._living(workspace_id).org_id
+        org_id = self._registry.living(workspace_id).org_id
         return await self._store.run(Command(org_id, (("tree", org_id), ("workspace", workspace_id)), decide))
 
     async def remove(self, workspace_id: str, *, confirmed: bool) -> list[Workspace]:
@@ -155,7 +153,7 @@ class OrgWriter:
         def decide() -> Decision[list[Workspace]]:
             yield from ()
             now = self._clock.now()
-            going = rules.subtree(self._registry, self._living(workspace_id))
+            going = rules.subtree(self._registry, self._registry.living(workspace_id))
             if not confirmed:
                 below = [{"id": each.id, "name": each.name} for each in going[1:]]
                 raise ConfirmationRequired(children=below, children_count=len(below))
@@ -168,7 +166,7 @@ class OrgWriter:
                 then=lambda: self._registry.put_all(gone),
             )
 
-        return await self._store.run(Command(self._living(workspace_id).org_id, (), decide, alone=True))
+        return await self._store.run(Command(self._registry.living(workspace_id).org_id, (), decide, alone=True))
 
     # -- agents --------------------------------------------------------------------------------------------------------
 
@@ -178,7 +176,7 @@ class OrgWriter:
 
         def decide() -> Decision[Workspace]:
             yield from ()
-            old = self._living(workspace_id)
+            old = self._registry.living(workspace_id)
             status = rules.next_status(old, Heard.WELL)
             same_card = rules.same_json(old.agent_card, text)
             if same_card and status is old.status:
@@ -202,7 +200,7 @@ class OrgWriter:
 
         def decide() -> Decision[None]:
             yield from ()
-            old = self._living(workspace_id)
+            old = self._registry.living(workspace_id)
             if rules.same_json(old.agent_card, text):
                 return WriteSet(None)
             new = self._next(old, agent_card=text)
@@ -214,7 +212,7 @@ class OrgWriter:
 
     async def heartbeat(self, workspace_id: str, pulse: Pulse, *, runtime_state: str | None) -> None:
         """An agent says that it is there. Writes only if that changes its status. Raises NotFound, WorkspaceRemoved."""
-        workspace = self._living(workspace_id)
+        workspace = self._registry.living(workspace_id)
         self._registry.hear(workspace_id, pulse)
         heard = rules.heard(pulse, wedged=runtime_state == "wedged")
         if rules.next_status(workspace, heard) is not workspace.status:
@@ -224,7 +222,7 @@ class OrgWriter:
 
     def _status_after(self, workspace_id: str, heard: Heard, pulse: Pulse) -> Decision[None]:
         yield from ()
-        old = self._living(workspace_id)
+        old = self._registry.living(workspace_id)
         status = rules.next_status(old, heard)
         if status is old.status:
             return WriteSet(None)
@@ -270,14 +268,6 @@ class OrgWriter:
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def _living(self, workspace_id: str) -> Workspace:
-        workspace = self._registry.workspace(workspace_id)
-        if workspace is None:
-            raise NotFound(what="workspace")
-        if workspace.removed_at is not None:
-            raise WorkspaceRemoved(id=workspace.id, removed_at=rfc3339(workspace.removed_at))
-        return workspace
-
     def _next(self, old: Workspace, **fields: Any) -> Workspace:
         """The next revision of a workspace."""
         return msgspec.structs.replace(old, rev=old.rev + 1, updated_at=self._clock.now(), **fields)
@@ -292,10 +282,10 @@ class OrgWriter:
         )
 
     def _for_agent(self, workspace_id: str, decide: Callable[[], Decision[T]]) -> Command[T]:
-        return Command(self._living(workspace_id).org_id, (("workspace", workspace_id),), decide)
+        return Command(self._registry.living(workspace_id).org_id, (("workspace", workspace_id),), decide)
 
     def _card_text(self, workspace_id: str, card: Any) -> str:
-        text = msgspec.json.encode(rules.complete_card(card, self._living(workspace_id).name)).decode()
+        text = msgspec.json.encode(rules.complete_card(card, self._registry.living(workspace_id).name)).decode()
         if len(text.encode()) > self._limits.card_bytes:
             raise InvalidField(reason=f"the agent card is larger than {self._limits.card_bytes} bytes; shorten it")
         return text

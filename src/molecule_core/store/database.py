@@ -118,3 +118,8 @@ class Store(Protocol):
 
     async def rows(self, name: str, params: Params) -> Sequence[Row]:
         """The rows of a named query that only reads what is committed."""
+
+    def highest(self, name: str, key: str) -> int | None:
+        """A number that no committed number of a sequence exceeds, if this process is sure to know one; else None.
+
+        Lets a poll that finds nothing end without a query. `name` and `key` as for `Take`."""

@@ -140,6 +140,9 @@ class PostgresStore(Store):
             raise StoreUnavailable from error
         return found
 
+    def highest(self, name: str, key: str) -> int | None:
+        return None  # another process may have written meanwhile
+
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def _commit(self, group: list[Pending]) -> None:

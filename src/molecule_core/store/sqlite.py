@@ -123,6 +123,14 @@ class SqliteStore(Store):
         except apsw.Error as error:
             raise StoreUnavailable from error
 
+    def highest(self, name: str, key: str) -> int | None:
+        known = self._numbers.get((name, key))
+        if known is None:
+            # No open group has taken one of these numbers, or it would stand there: what is committed is the highest.
+            rows = self._rows(self._reading, name, {"key": key})
+            self._numbers[name, key] = known = (rows[0][0] or 0) if rows else 0
+        return known
+
     def _rows(self, connection: apsw.Connection, name: str, params: Params) -> list[tuple[Any, ...]]:
         query = self._queries[name]
         return connection.execute(query.sql, query.bind(params)).fetchall()

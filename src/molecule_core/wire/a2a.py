@@ -66,13 +66,13 @@ def read_send(body: Any, *, version: str | None, limits: Limits) -> Send:
 def _regular(
     rpc_id: str | int | None, params: dict[str, Any], message: dict[str, Any], strict: bool, limits: Limits
 ) -> Send:
-    metadata = _object(message.get("metadata") or {}, "params.message.metadata")
+    metadata = _object_or_none(message.get("metadata"), "params.message.metadata")
     message["kind"] = "message"
     message["role"] = _role(message.get("role"), strict)
     message["parts"] = parts = _parts(message, strict, limits)
     message["metadata"] = metadata
     params["message"] = message
-    params["metadata"] = _object(params.get("metadata") or {}, "params.metadata")
+    params["metadata"] = _object_or_none(params.get("metadata"), "params.metadata")
     text = parts[0]["text"] if len(parts) == 1 and parts[0]["kind"] == "text" else _all_text(parts)
     # A character is at most four bytes: only a text near the limit is worth encoding to be counted.
     if len(text) * 4 > limits.text_bytes and len(text.encode()) > limits.text_bytes:
@@ -96,6 +96,10 @@ def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidMessage(reason=f"{where} must be an object")
     return value
+
+
+def _object_or_none(value: Any, where: str) -> dict[str, Any]:
+    return {} if value is None else _object(value, where)
 
 
 def _role(role: Any, strict: bool) -> str:
