@@ -45,7 +45,7 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """What was said stays on its line, so that nobody's text can look like another entry."""
-        return super().formatMessage(record).replace("\n", "\\n").replace("\r", "\\r")
+        return redact(super().formatMessage(record)).replace("\n", "\\n").replace("\r", "\\r")
 
 
 class JsonFormatter(logging.Formatter):
