@@ -43,6 +43,8 @@ class App:
         if length is not None and int(length) > self._limits.body_bytes:
             raise BodyTooLarge(limit=self._limits.body_bytes)
         self._guards.check_host(headers.get(b"host", b""))
+        if not url.startswith(b"/"):
+            url = self._origin_form(url)
         path, query = _split(url)
         route, params = self._routes.find(method.decode("ascii"), path)
         call = Call(route, params, headers, query, self._limits)
@@ -50,6 +52,17 @@ class App:
         if caller is not None:
             self._guards.place(call, caller)
         return call
+
+    def _origin_form(self, url: bytes) -> bytes:
+        """A target that names the host too, as a client of a proxy sends it, without that host, which must be ours."""
+        try:
+            parsed = httptools.parse_url(url)
+        except httptools.HttpParserInvalidURLError:
+            raise BadHttp from None
+        if parsed.host is None:
+            raise BadHttp
+        self._guards.check_host(parsed.host)
+        return (parsed.path or b"/") + (b"?" + parsed.query if parsed.query else b"")
 
     def respond(self, call: Call, done: Callable[[Answer], None]) -> "asyncio.Task[None] | None":
         """Answers an admitted request, now or later: calls `done` once. Returns the task that works on it, if any."""
@@ -110,12 +123,6 @@ def refusal(error: MoleculeError) -> Answer:
 
 def _split(url: bytes) -> tuple[str, bytes]:
     """(path, query string) of a request's target. Raises BadHttp."""
-    if not url.startswith(b"/"):
-        try:
-            parsed = httptools.parse_url(url)
-        except httptools.HttpParserInvalidURLError:
-            raise BadHttp from None
-        url = (parsed.path or b"/") + (b"?" + parsed.query if parsed.query else b"")
     path, _, query = url.partition(b"?")
     query = query.partition(b"#")[0]
     try:

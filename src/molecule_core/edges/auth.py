@@ -39,7 +39,8 @@ class Guards:
         if host in self._good_hosts:
             return
         text = host.decode("latin-1").lower()
-        name = text.rsplit(":", 1)[0] if text.rpartition(":")[2].isdigit() else text
+        head, _, port = text.rpartition(":")
+        name = head if port.isascii() and port.isdigit() else text
         if name not in self._hosts:
             raise WrongHost(host=text[:200])
         if len(self._good_hosts) < _MOST_SPELLINGS:

@@ -41,7 +41,18 @@ _IDLE, _HEAD, _BODY, _BUSY = range(4)
 class Exchange:
     """One request and what becomes of it."""
 
-    __slots__ = ("answered", "body", "call", "complete", "head_only", "keep_alive", "refused", "size", "task")
+    __slots__ = (
+        "answered",
+        "body",
+        "call",
+        "complete",
+        "head_only",
+        "keep_alive",
+        "refused",
+        "size",
+        "started",
+        "task",
+    )
 
     def __init__(self, *, keep_alive: bool, head_only: bool = False) -> None:
         self.keep_alive = keep_alive
@@ -51,6 +62,7 @@ class Exchange:
         self.body: list[bytes] = []
         self.size = 0
         self.complete = False
+        self.started = False
         self.answered = False
         self.task: asyncio.Task[None] | None = None
 
@@ -77,6 +89,10 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._head_size = 0
+        self._unfinished = 0
+        self._discarded = 0
+        self._deaf = False
+        self._proceeding = False
         self._upgrade_ignored = False
         self._stage = _HEAD
         self._since = self._loop.time()
@@ -124,14 +140,28 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
+        if self._deaf:
+            self._discard(len(data))
+            return
+        in_head = self._stage == _HEAD
         try:
             self._feed(data)
         except httptools.HttpParserError:
-            too_large = self._head_size > self.limits.header_bytes
-            self._hang_up(HeadersTooLarge(limit=self.limits.header_bytes) if too_large else BadHttp())
+            self._broken(HeadersTooLarge(limit=self.limits.header_bytes) if self._head_is_large() else BadHttp())
             return
+        if self._stage == _HEAD:
+            # The parser keeps a line to itself until it ends, so what came is counted here too.
+            self._unfinished = self._unfinished + len(data) if in_head else 0
+            if self._unfinished > self.limits.header_bytes:
+                self._broken(HeadersTooLarge(limit=self.limits.header_bytes))
+                return
+        else:
+            self._unfinished = 0
         if self._stage in (_HEAD, _BODY):
             self._watch()
+
+    def _head_is_large(self) -> bool:
+        return self._head_size > self.limits.header_bytes
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -142,17 +172,39 @@ class Connection(asyncio.Protocol):
     def _serve_without_upgrade(self, rest: bytes) -> None:
         """Starts over with a parser that sees the same request without the offer to upgrade. (Java's client and
         curl --http2 offer h2c with every first request; uvicorn 0.54 loses the body of such a request.)"""
-        method = self._parser.get_method()
+        method, version = self._parser.get_method(), self._parser.get_http_version()
         if method == b"CONNECT":  # asks for a tunnel, and would do so again
-            self._hang_up(BadHttp())
+            self._broken(BadHttp())
             return
-        lines = [method, b" ", self._url, b" HTTP/1.1\r\n"]
+        lines = [method, b" ", self._url, b" HTTP/", version.encode(), b"\r\n"]
         for name, value in self._headers:
-            if name not in (b"upgrade", b"connection", b"http2-settings"):
-                lines += [name, b": ", value, b"\r\n"]
+            kept = _without_upgrade(value) if name == b"connection" else value
+            if kept and name not in (b"upgrade", b"http2-settings"):
+                lines += [name, b": ", kept, b"\r\n"]
         self._upgrade_ignored = False
         self._parser = httptools.HttpRequestParser(self)
         self._feed(b"".join([*lines, b"\r\n", rest]))
+
+    def _broken(self, error: MoleculeError) -> None:
+        """What comes now cannot be understood; what came before is still answered."""
+        if self._reading is not None and not self._reading.answered and self._queue[-1] is self._reading:
+            unfinished = self._queue.pop()
+        else:
+            unfinished = None
+        self._deaf = True
+        if self._queue:
+            self._reading = None
+            self._queue[-1].keep_alive = False
+            return
+        if unfinished is not None:
+            self._queue.append(unfinished)
+        self._hang_up(error)
+
+    def _discard(self, size: int) -> None:
+        """What nobody reads any more is thrown away, up to a bound."""
+        self._discarded += size
+        if self._discarded > _READ_AFTER_REFUSAL:
+            self._transport.abort()
 
     # -- what the parser finds -----------------------------------------------------------------------------------------
 
@@ -204,8 +256,7 @@ class Connection(asyncio.Protocol):
             return
         exchange.size += len(body)
         if exchange.refused is not None:
-            if exchange.size > _READ_AFTER_REFUSAL + self.limits.body_bytes:
-                self._transport.abort()
+            self._discard(len(body))
         elif exchange.size > self.limits.body_bytes:
             exchange.body.clear()
             self._refuse(exchange, BodyTooLarge(limit=self.limits.body_bytes))
@@ -220,14 +271,14 @@ class Connection(asyncio.Protocol):
         if exchange is None:
             return
         exchange.complete = True
-        if exchange.answered:
-            self._after(exchange)
-            return
+        self._discarded = 0
         self._enter(_BUSY)
-        if self._queue[0] is exchange:
-            self._start(exchange)
-        elif len(self._queue) > _MOST_PIPELINED:
+        if exchange.answered:
+            self._finish(exchange)
+            return
+        if len(self._queue) > _MOST_PIPELINED:
             self._transport.pause_reading()
+        self._proceed()
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
@@ -237,7 +288,22 @@ class Connection(asyncio.Protocol):
         if self._queue[0] is exchange:
             self._write(exchange, exchange.refused)
 
+    def _proceed(self) -> None:
+        """Answers what is whole, in the order it came. (A loop, not a chain of calls: thousands may be waiting.)"""
+        if self._proceeding:
+            return
+        self._proceeding = True
+        try:
+            while self._queue and not self._queue[0].started and self._queue[0].complete:
+                self._start(self._queue[0])
+        finally:
+            self._proceeding = False
+        if not self._queue and self._stage == _BUSY and not self._transport.is_closing():
+            self._enter(_IDLE)
+            self._watch()
+
     def _start(self, exchange: Exchange) -> None:
+        exchange.started = True
         if exchange.refused is not None or exchange.call is None:
             self._write(exchange, exchange.refused or refusal(BadHttp()))
             return
@@ -255,9 +321,18 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         self._queue.popleft()
+        if len(self._queue) == _MOST_PIPELINED:
+            self._transport.resume_reading()
         self._transport.write(self._head(exchange, answer) + (b"" if exchange.head_only else answer.body))
         if exchange.complete:
-            self._after(exchange)
+            self._finish(exchange)
+
+    def _finish(self, exchange: Exchange) -> None:
+        """The answer is out and the request is in: on to the next one."""
+        if exchange.keep_alive:
+            self._proceed()
+        else:
+            self._transport.close()
 
     def _head(self, exchange: Exchange, answer: Answer) -> bytes:
         lines = [
@@ -270,20 +345,6 @@ class Connection(asyncio.Protocol):
             lines += (name, b": ", value, b"\r\n")
         lines.append(b"\r\n" if exchange.keep_alive else b"connection: close\r\n\r\n")
         return b"".join(lines)
-
-    def _after(self, exchange: Exchange) -> None:
-        """The answer is out and the request is in: on to the next one."""
-        if not exchange.keep_alive:
-            self._transport.close()
-        elif not self._queue:
-            self._enter(_IDLE)
-            if self._timer is None:
-                self._watch()
-        else:
-            if len(self._queue) == _MOST_PIPELINED:
-                self._transport.resume_reading()
-            if self._queue[0].complete or self._queue[0].refused is not None:
-                self._start(self._queue[0])
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
@@ -328,6 +389,12 @@ class Connection(asyncio.Protocol):
             exchange.keep_alive = False
             self._transport.write(self._head(exchange, answer := refusal(error)) + answer.body)
         self._transport.close()
+
+
+def _without_upgrade(connection: bytes) -> bytes:
+    """The Connection header without what belongs to an upgrade."""
+    tokens = [token.strip() for token in connection.split(b",")]
+    return b", ".join(token for token in tokens if token.lower() not in (b"upgrade", b"http2-settings"))
 
 
 def connection_class(app: App, limits: Limits) -> type[Connection]:

@@ -93,9 +93,12 @@ class Call(Struct):
             return {}
         try:
             text = self.query_string.decode("ascii")
-            return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_QUERY_FIELDS))
+            pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_QUERY_FIELDS)
         except (ValueError, UnicodeError):
             raise InvalidField(reason="the query string is not valid; percent-encode it as UTF-8") from None
+        if any("\x00" in name or "\x00" in value for name, value in pairs):
+            raise InvalidField(reason="the query string holds a NUL character; remove it")
+        return dict(pairs)
 
     def header(self, name: bytes) -> str | None:
         """A header's value, if it was sent."""
