@@ -19,6 +19,7 @@ from molecule_core.edges.routes import (
     Route,
     Who,
     json_answer,
+    plain_text,
     whole_number,
 )
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
@@ -173,7 +174,7 @@ class MessageEdge:
         count = whole_number(query, "limit", least=1, most=limits.page_rows) or min(100, limits.page_rows)
         wait = whole_number(query, "wait", least=0, most=limits.wait_seconds) or 0
         lease = whole_number(query, "claim", least=1, most=limits.lease_seconds)
-        since_id = query.get("since_id")
+        since_id = plain_text(query, "since_id")
         if lease is not None:
             rows = await self._claimed(call, lease, count, wait)
         elif since_id is not None:
@@ -185,14 +186,14 @@ class MessageEdge:
         return json_answer([self._reader.show(row, with_peer=with_peer) for row in rows])
 
     def _filters(self, query: dict[str, str]) -> Filters:
-        source = query.get("source") or None
+        source = plain_text(query, "source")
         if source not in (None, "canvas", "agent"):
             raise InvalidField(reason="source must be canvas or agent")
         since = whole_number(query, "since_secs", least=1, most=self._limits.since_seconds)
         return Filters(
-            activity_type=query.get("type") or None,
+            activity_type=plain_text(query, "type"),
             source=source,
-            peer_id=query.get("peer_id") or None,
+            peer_id=plain_text(query, "peer_id"),
             since=None if since is None else self._clock.now() - since * SECOND,
             before=_time(query, "before_ts"),
         )
@@ -230,8 +231,9 @@ class MessageEdge:
         query = call.query()
         count = whole_number(query, "limit", least=1, most=self._limits.history_rows) or 100
         after_seq = None
-        if "after" in query:
-            after_seq = await self._reader.place(call.target.id, query["after"])
+        after = plain_text(query, "after")
+        if after is not None:
+            after_seq = await self._reader.place(call.target.id, after)
             if after_seq is None:
                 raise CursorGone
         page = await self._reader.chat(

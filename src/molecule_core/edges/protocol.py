@@ -32,6 +32,7 @@ from molecule_core.ground.limits import Limits
 
 # What a client still sends after its refusal is thrown away so long, so that it gets to read the refusal.
 _READ_AFTER_REFUSAL = 8 << 20
+_LINGER_SECONDS = 2.0
 # More requests than this in one go, unanswered, and reading pauses until the client has taken some answers.
 _MOST_PIPELINED = 16
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
@@ -194,11 +195,14 @@ class Connection(asyncio.Protocol):
         self._deaf = True
         if self._queue:
             self._reading = None
-            self._queue[-1].keep_alive = False
+            if self._queue[-1].keep_alive:  # nobody answers what comes behind a wish to close
+                said = Exchange(keep_alive=False)
+                said.refused, said.complete = refusal(error), True
+                self._queue.append(said)
             return
         if unfinished is not None:
             self._queue.append(unfinished)
-        self._hang_up(error)
+        self._hang_up(error, linger=True)
 
     def _discard(self, size: int) -> None:
         """What nobody reads any more is thrown away, up to a bound."""
@@ -381,14 +385,23 @@ class Connection(asyncio.Protocol):
         else:
             self._hang_up(BodyTooSlow(seconds=self.limits.body_seconds))
 
-    def _hang_up(self, error: MoleculeError) -> None:
-        """Says why, if nothing else has been or is being said, and closes."""
+    def _hang_up(self, error: MoleculeError, *, linger: bool = False) -> None:
+        """Says why, if nothing else has been or is being said, and closes: at once, or, for a client that is still
+        sending, once it has had time to read why (closing earlier would take the refusal from it)."""
         exchange = self._reading or (self._queue[0] if self._queue else Exchange(keep_alive=False))
         settled = exchange.answered or exchange.complete or len(self._queue) > 1
         if not self._transport.is_closing() and not settled:
             exchange.keep_alive = False
             self._transport.write(self._head(exchange, answer := refusal(error)) + answer.body)
-        self._transport.close()
+        if not linger or self._transport.is_closing():
+            self._transport.close()
+            return
+        self._deaf = True
+        self._stage = _BUSY
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
+        self._transport.write_eof()
 
 
 def _without_upgrade(connection: bytes) -> bytes:

@@ -17,6 +17,8 @@ STRICT_VERSIONS = ("0.3",)
 INTENTS = ("request", "inform", "ack")
 # Who a message is from is what the credential proves; the same words from the body are dropped.
 IDENTITY_KEYS = ("source", "user_identity_status", "user_id", "email", "username", "name")
+# Of what a client sent, a refusal repeats no more than a person reads.
+_MOST_REPEATED = 100
 _PART_KINDS = ("text", "file", "data")
 
 
@@ -49,13 +51,13 @@ def read_send(body: Any, *, version: str | None, limits: Limits) -> Send:
 
     Raises InvalidMessage, UnknownMethod, A2AVersionNotSupported."""
     if version is not None and version.strip() not in ("", *STRICT_VERSIONS):
-        raise A2AVersionNotSupported(version=version, supported=", ".join(STRICT_VERSIONS))
+        raise A2AVersionNotSupported(version=version[:_MOST_REPEATED], supported=", ".join(STRICT_VERSIONS))
     strict = version is not None
     if not isinstance(body, dict):
         raise InvalidMessage(reason="the body must be a JSON object with method and params")
     method = body.get("method", None if strict else SEND)
     if method != SEND:
-        raise UnknownMethod(method=method, known=SEND)
+        raise UnknownMethod(method=str(method)[:_MOST_REPEATED], known=SEND)
     if strict and body.get("jsonrpc") != "2.0":
         raise InvalidMessage(reason='jsonrpc must be "2.0"')
     params = _object(body.get("params"), "params")

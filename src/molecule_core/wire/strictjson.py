@@ -70,5 +70,5 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         seen: set[str] = set()
         double = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise InvalidJson(reason=f"the key {double!r} stands twice in one object")
+        raise InvalidJson(reason=f"the key {double[:100]!r} stands twice in one object")
     return value

@@ -1,0 +1,102 @@
+"""scripts/bench: measures rows of the table of speed, prints each figure beside its bar, keeps history."""
+
+import argparse
+import sys
+from datetime import UTC, datetime
+
+from benchmarks import history, page, row_01_full_path, row_11_inbox_read, row_12_empty_poll, row_14_start
+from benchmarks.figures import Failed, Figure, Options, Row, text_table
+from benchmarks.machine import Machine, commit, this_machine
+
+ROWS: dict[int, tuple[str, Row]] = {
+    1: ("full path, against uvicorn doing nothing", row_01_full_path.measure),
+    11: ("inbox read behind a cursor, many rows against few", row_11_inbox_read.measure),
+    12: ("a poll that finds nothing", row_12_empty_poll.measure),
+    14: ("start of the server, against bare uvicorn", row_14_start.measure),
+}
+"""Numbers as the bar has them; those in between need parts of Molecule that are not there yet."""
+_ROUNDS, _QUICK_ROUNDS = 5, 3
+
+
+def main() -> None:
+    """The command."""
+    wish = _arguments()
+    try:
+        missed = _run(wish)
+    except Failed as failure:
+        sys.exit(f"scripts/bench: {failure}")
+    if missed and wish.strict:
+        sys.exit(1)
+
+
+def _run(wish: argparse.Namespace) -> bool:
+    """Measures, shows and keeps what is asked for; returns whether a bar was missed."""
+    machine, at_commit = this_machine(), commit()
+    rounds = wish.rounds or (_QUICK_ROUNDS if wish.quick else _ROUNDS)
+    options = Options(seed=wish.seed, rounds=rounds, quick=wish.quick)
+    _say(
+        f"scripts/bench: commit {at_commit}, {machine.cores} cores ({machine.model}), Python {machine.python}, "
+        f"one flush to the disk {machine.flush_ms:.2f} ms; seed {options.seed}, {rounds} rounds"
+        + (", quick: a look, not a figure to quote" if wish.quick else "")
+    )
+    figures = _measure(wish.rows or list(ROWS), options)
+    _say(f"\n{text_table(figures)}")
+    if wish.write:
+        _keep(figures, options, machine, at_commit)
+    missed = [figure.name for figure in figures if figure.verdict == "MISSED"]
+    if missed:
+        _say(f"\nmissed: {'; '.join(missed)}")
+    return bool(missed)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description="Measure Molecule beside its peers and limits. Linux only.\n"
+        "Keeps big stores in .bench/ for the next run (row 11: 12 GB, with --quick 1.2 GB).",
+        epilog="\n".join(f"  {number:2}  {name}" for number, (name, _) in ROWS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("rows", metavar="ROW", nargs="*", type=int, help="which rows; all without one")
+    parser.add_argument("--seed", type=int, default=1, help="of all that is drawn by chance (default 1)")
+    parser.add_argument("--rounds", type=int, help=f"default {_ROUNDS}, or {_QUICK_ROUNDS} with --quick")
+    parser.add_argument("--quick", action="store_true", help="fewer messages, smaller stores: a look, not a figure")
+    parser.add_argument("--strict", action="store_true", help="exit code 1 if a bar is missed")
+    parser.add_argument("--write", action="store_true", help="keep the figures and make docs/performance.md anew")
+    wish = parser.parse_args()
+    if unknown := [row for row in wish.rows if row not in ROWS]:
+        parser.error(f"there is no row {unknown[0]}; there are {', '.join(map(str, ROWS))}")
+    if wish.write and wish.quick:
+        parser.error("--write keeps figures, and those of --quick are not worth keeping")
+    if wish.rounds is not None and wish.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return wish
+
+
+def _measure(rows: list[int], options: Options) -> list[Figure]:
+    figures: list[Figure] = []
+    for row in dict.fromkeys(rows):
+        name, measure = ROWS[row]
+        _say(f"\nrow {row}: {name}")
+        found = measure(options, _say)
+        _say(f"\n{text_table(found)}")
+        figures += found
+    return figures
+
+
+def _keep(figures: list[Figure], options: Options, machine: Machine, at_commit: str) -> None:
+    run = history.Run(
+        at=datetime.now(UTC).date().isoformat(),
+        commit=at_commit,
+        machine=machine,
+        seed=options.seed,
+        rounds=options.rounds,
+        figures=figures,
+    )
+    history.append(run)
+    page.write(history.runs())
+    _say(f"\nkept in {history.FOLDER.name}/ and docs/{page.PAGE.name}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,135 @@
+"""docs/performance.md, made from the history: the newest figure of each kind, how it developed, and where we lose."""
+
+from collections.abc import Iterator
+
+from benchmarks.figures import HEADINGS, Figure, bound, cells, number
+from benchmarks.history import Run
+from benchmarks.machine import ROOT
+
+PAGE = ROOT / "docs" / "performance.md"
+_MOST_REMEMBERED = 8
+
+_HEAD = """\
+# Performance: measured
+
+Made by `scripts/bench --write` from `benchmarks/history/`; do not edit by hand. `scripts/bench` measures afresh and
+prints the same table, `scripts/bench --help` tells the rest.
+
+How to read it: figures are CPU time of the server process or ratios within one run, because the time on the clock says
+more about a machine's other guests than about us. U is uvicorn (uvloop, httptools, no access log) with an application
+that reads the body and answers two bytes. A ratio is the median of the ratios of several rounds, in each of which both
+sides run in turns. "info" marks what no bar is set for.
+"""
+
+_CONDITIONS = """\
+## What the rows measure
+
+- **Row 1**: `molecule serve` as shipped, in a process of its own, on SQLite with `synchronous=FULL`, over loopback
+  sockets. 64 connections send, each as a workspace of its own; 8 workspaces receive, each on one long-poll that claims
+  up to 500 messages, and acknowledge them. Bodies of about 300 bytes. The cost of claims and acknowledgements counts.
+  A run in which rows, replies and deliveries are not the same number is an error, not a figure. Messages carry no
+  instructions yet: they come with a later issue, and will cost.
+- **Row 11**: `MessageReader.after` on SQLite, from random places in random logs of 1,000 workspaces. Both files lie in
+  the system's cache, so a cold disk is not in it. Every workspace has as many rows as every other.
+- **Row 12**: what the store and the readers do for a poll, without HTTP; the row below it is with HTTP.
+- **Row 14**: CPU time and resident memory at the first answer to `GET /health`, with a store that exists.
+"""
+
+_LOSSES = """\
+## Where we lose
+
+{missed}- **One caller alone** gains nothing from group commit: each of its messages pays for a flush of its own (and two
+  more when a receiver claims and acknowledges it). {alone}
+- **A crowd waits**: with 256 connections a group is larger, a message is cheaper, and each waits longer. {crowd}
+- **Against doing nothing** durable work can only lose: at a ratio of 0.5 a message costs twice an empty request.
+- **Few large claims are cheap, many small ones are not**: with one message a claim, a delivery costs two requests and
+  two commits of its own. The long-poll of row 1 takes what has gathered, as agents do.
+"""
+
+
+def write(runs: list[Run]) -> None:
+    """Writes the page anew."""
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text("\n".join(_sections(runs)), encoding="utf-8")
+
+
+def _sections(runs: list[Run]) -> Iterator[str]:
+    newest = _newest(runs)
+    yield _HEAD
+    yield "## Figures\n"
+    yield from _table(newest)
+    yield ""
+    yield from (f"- {line}" for line in _origins(newest))
+    yield ""
+    yield _CONDITIONS
+    yield _losses([figure for figure, _ in newest])
+    yield "## History\n"
+    yield "Oldest first; only figures that have a bar. Between machines only the ratios can be compared.\n"
+    yield from _history(runs, newest)
+    yield ""
+
+
+def _newest(runs: list[Run]) -> list[tuple[Figure, Run]]:
+    """The newest figure of each kind that the newest run of its row still measures, with its run."""
+    latest = {figure.row: run for run in runs for figure in run.figures}
+    found = [(figure, run) for row, run in latest.items() for figure in run.figures if figure.row == row]
+    return sorted(found, key=lambda pair: pair[0].row)
+
+
+def _table(newest: list[tuple[Figure, Run]]) -> Iterator[str]:
+    yield _line(HEADINGS)
+    yield _line(["---"] * len(HEADINGS))
+    for figure, _ in newest:
+        yield _line(cells(figure))
+
+
+def _line(texts: "list[str] | tuple[str, ...]") -> str:
+    return f"| {' | '.join(text.replace('|', '/') for text in texts)} |"
+
+
+def _origins(newest: list[tuple[Figure, Run]]) -> Iterator[str]:
+    """Where and when each row was measured, one line for rows that were measured together."""
+    rows: dict[str, list[int]] = {}
+    for figure, run in newest:
+        machine = run.machine
+        text = (
+            f"{run.at}, commit {run.commit}, {machine.cores} cores of {machine.model}, {machine.system}, "
+            f"Python {machine.python}, one flush to the disk {machine.flush_ms:.2f} ms, "
+            f"seed {run.seed}, {run.rounds} rounds"
+        )
+        rows.setdefault(text, [])
+        if figure.row not in rows[text]:
+            rows[text].append(figure.row)
+    for text, numbers in rows.items():
+        yield f"row{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}: {text}"
+
+
+def _losses(figures: list[Figure]) -> str:
+    missed = "".join(
+        f"- **Bar missed**, row {each.row}, {each.name}: {number(each.value)} {each.unit}".rstrip()
+        + f", must be {bound(each, each.must)}.\n"
+        for each in figures
+        if each.verdict == "MISSED"
+    )
+    return _LOSSES.format(
+        missed=missed, alone=_said(figures, "1 connection:"), crowd=_said(figures, "256 connections:")
+    )
+
+
+def _said(figures: list[Figure], part: str) -> str:
+    """What was measured for a case, or nothing."""
+    return next(
+        (f"Measured: ratio {number(each.value)}; {each.beside}." for each in figures if part in each.name), ""
+    ).strip()
+
+
+def _history(runs: list[Run], newest: list[tuple[Figure, Run]]) -> Iterator[str]:
+    for kind, _ in newest:
+        if kind.must is not None:
+            values = [
+                f"{number(figure.value)} ({run.at}, {run.commit})"
+                for run in runs
+                for figure in run.figures
+                if (figure.row, figure.name) == (kind.row, kind.name)
+            ]
+            yield f"- row {kind.row}, {kind.name}: {', '.join(values[-_MOST_REMEMBERED:])}"

@@ -1,0 +1,140 @@
+"""The servers that are measured, each a process of its own: `molecule serve` as shipped, and uvicorn with nothing."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from benchmarks.figures import Failed
+from benchmarks.machine import ROOT, WORK, cpu_of, memory_of
+
+START_SECONDS = 60.0  # starting a process on a busy machine
+STOP_SECONDS = 30.0
+_LOOK_EVERY_SECONDS = 0.005
+_HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
+
+
+class DidNotStart(Failed):
+    """A server ended, or said nothing, before its first healthy answer; the text is the end of its log."""
+
+
+class Server(Struct, frozen=True):
+    """A server that answers. `start_*` is what it took to its first healthy answer."""
+
+    pid: int
+    port: int
+    start_cpu: float
+    start_memory: float
+    start_seconds: float
+
+    def cpu(self) -> float:
+        """CPU seconds used so far."""
+        return cpu_of(self.pid)
+
+
+class Place(Struct, frozen=True):
+    """A state folder of Molecule, made for one run."""
+
+    folder: Path
+
+    @property
+    def database(self) -> Path:
+        """The store."""
+        return self.folder / "molecule.db"
+
+    def admin_token(self) -> str:
+        """The token that the first start wrote."""
+        return (self.folder / "admin-token").read_text(encoding="ascii").strip()
+
+
+@contextmanager
+def new_place() -> Iterator[Place]:
+    """An empty state folder on the disk of the checkout, removed afterwards."""
+    WORK.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="state-", dir=WORK))
+    try:
+        yield Place(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def molecule(place: Place) -> Iterator[Server]:
+    """`molecule serve` with its own defaults; only the port and the folder are given."""
+    port = free_port()
+    command = [str(Path(sys.prefix, "bin", "molecule")), "serve", "--port", str(port)]
+    with _serving([*command, "--state-dir", str(place.folder)], port, place.folder) as server:
+        yield server
+
+
+@contextmanager
+def bare_uvicorn(place: Place) -> Iterator[Server]:
+    """uvicorn with an application that does nothing, under the settings that Molecule gives it."""
+    port = free_port()
+    settings = ["--loop", "uvloop", "--http", "httptools", "--ws", "none", "--lifespan", "off", "--no-access-log"]
+    settings += ["--no-server-header", "--no-proxy-headers", "--limit-concurrency", "20000", "--log-level", "warning"]
+    command = [sys.executable, "-m", "uvicorn", "benchmarks.noop:app", "--app-dir", str(ROOT), "--port", str(port)]
+    with _serving([*command, *settings], port, place.folder) as server:
+        yield server
+
+
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without what would change Molecule's settings or Python's ways."""
+    misleading = ("MOLECULE_", "ADMIN_TOKEN", "PYTHON", "UVICORN_", "WEB_CONCURRENCY")
+    return {name: value for name, value in os.environ.items() if not name.startswith(misleading)}
+
+
+@contextmanager
+def _serving(command: list[str], port: int, folder: Path) -> Iterator[Server]:
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    try:
+        yield _first_answer(process, port, folder / "log")
+    finally:
+        _stop(process)
+
+
+def _first_answer(process: "subprocess.Popen[bytes]", port: int, log: Path) -> Server:
+    start = time.monotonic()
+    while time.monotonic() - start < START_SECONDS and process.poll() is None:
+        if _is_healthy(port):
+            cpu, memory = cpu_of(process.pid), memory_of(process.pid)
+            return Server(process.pid, port, cpu, memory, time.monotonic() - start)
+        time.sleep(_LOOK_EVERY_SECONDS)
+    raise DidNotStart(log.read_text(encoding="utf-8", errors="replace")[-2000:])
+
+
+def _is_healthy(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            connection.sendall(_HEALTH)
+            return connection.recv(4096).startswith(b"HTTP/1.1 200")
+    except OSError:
+        return False
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(STOP_SECONDS)

@@ -1,0 +1,94 @@
+"""`prove cursors`: whoever follows a cursor through a journal or an inbox sees every event once, in order.
+
+The crowd (crowd.py) runs in a process of its own, so that a control's copy of the package can be put in its way.
+"""
+
+import asyncio
+import os
+import sys
+
+import msgspec
+
+from proofs.controls import Control
+from proofs.settings import ROOT, Proof, Setting
+from proofs.verdicts import Verdict
+
+# The bound of every proof.
+_MOST_SECONDS = 600.0
+
+
+async def run(setting: Setting) -> Verdict:
+    """`setting.size` events by eight writers, followed by sixteen readers. RuntimeError: the crowd broke down."""
+    given = msgspec.json.encode(setting, enc_hook=str).decode()
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "proofs.crowd", given),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": setting.python_path()},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(_MOST_SECONDS):
+            told, trouble = await child.communicate()
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode:
+        raise RuntimeError(f"the crowd ended with {child.returncode}:\n{trouble.decode(errors='replace')}")
+    return msgspec.json.decode(told, type=Verdict)
+
+
+_LOCK = '"SELECT pg_advisory_xact_lock(hashtextextended(org, 0)) FROM unnest($1::text[]) AS org", orgs'
+_NO_LOCK = '"SELECT org FROM unnest($1::text[]) AS org", orgs'
+
+PROOF = Proof(
+    name="cursors",
+    shows="Eight writers append events (messages, notices, log rows, repetitions, refusals, and commands that take "
+    "numbers and then fail, so that their whole group is rolled back and replayed) to two organisations, while sixteen "
+    "readers of journals and inboxes come, leave and go on from their cursor. On PostgreSQL each writer has a store of "
+    "its own, as if it were a server of its own, and the database pauses before each commit, so that commits overlap "
+    "and come late. No reader skips or repeats an event or sees it out of order, and all numbers are gap-free. (On "
+    "SQLite no single line makes commits overlap, since there is one writer: its controls break the numbers and the "
+    "cursor itself.)",
+    engines=("sqlite", "postgres"),
+    unit="events",
+    sizes={"sqlite": 100_000, "postgres": 40_000},
+    control_sizes={"sqlite": 5_000, "postgres": 2_000},
+    controls={
+        "sqlite": (
+            Control(
+                name="a rollback does not forget the numbers it gave",
+                file="store/sqlite.py",
+                line="self._numbers.clear()",
+                by="pass",
+                breaks="journal numbers missing",
+            ),
+            Control(
+                name="a journal is read from its cursor on, not behind it",
+                file="store/queries.sql",
+                line="FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;",
+                by="FROM events WHERE org_id = :org_id AND seq >= :seq ORDER BY seq LIMIT :count;",
+                breaks="repeated",
+            ),
+        ),
+        "postgres": (
+            Control(
+                name="a plain serial column: the sequence of the database gives the numbers, and no lock orders them",
+                file="store/postgres.py",
+                line=_LOCK,
+                by=_NO_LOCK,
+                breaks="skipped",
+                serial=True,
+            ),
+            Control(
+                name="no lock: groups of one organisation decide side by side",
+                file="store/postgres.py",
+                line=_LOCK,
+                by=_NO_LOCK,
+                breaks="failed without reason",
+            ),
+        ),
+    },
+    run=run,
+)

@@ -1,0 +1,120 @@
+"""The command `scripts/prove`: runs a proof and its controls, and says in one line what it counted."""
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import SystemRandom
+
+from msgspec import Struct
+
+from proofs import cursors, kill9
+from proofs.pages import machine, record, render, today
+from proofs.settings import ROOT, Proof, prove, try_control
+from proofs.verdicts import Verdict
+from tests.engines import ENGINES, Engine, postgres_server
+
+PROOFS = {proof.name: proof for proof in (kill9.PROOF, cursors.PROOF)}
+PAGE = ROOT / "docs" / "proofs.md"
+
+
+class Wish(Struct):
+    """What was asked for on the command line."""
+
+    name: str | None
+    seed: int
+    tenth: bool
+    engine: Engine | None
+    write_docs: bool
+
+
+def read_wish(args: list[str]) -> Wish:
+    """The command line; argparse says what is wrong with it."""
+    parser = argparse.ArgumentParser(prog="scripts/prove", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("name", nargs="?", choices=sorted(PROOFS), help="which proof; docs/proofs.md describes each")
+    parser.add_argument("--seed", type=int, help="the source of all chance of a run; drawn and printed if not given")
+    parser.add_argument("--tenth", action="store_true", help="a tenth of the load")
+    parser.add_argument("--engine", choices=ENGINES, help="only on this engine")
+    parser.add_argument("--write-docs", action="store_true", help="put the figures of a full run into docs/proofs.md")
+    options = parser.parse_args(args)
+    if options.name is None and not options.write_docs:
+        parser.error(f"name a proof: {', '.join(sorted(PROOFS))}")
+    if options.tenth and options.write_docs:
+        parser.error("docs/proofs.md tells of full runs: leave out --tenth")
+    seed = SystemRandom().randrange(1 << 31) if options.seed is None else options.seed
+    return Wish(options.name, seed, options.tenth, options.engine, options.write_docs)
+
+
+def main(args: list[str]) -> int:
+    """Exit code 0 only if every zero is zero and every control has failed as it must."""
+    wish = read_wish(args)
+    if wish.name is None:
+        _write_page({})
+        return 0
+    proof = PROOFS[wish.name]
+    engines = (wish.engine,) if wish.engine else proof.engines
+    with _postgres("postgres" in engines) as postgres:
+        good = [_run(proof, engine, postgres, wish) for engine in engines]
+    return 0 if all(good) else 1
+
+
+@contextlib.contextmanager
+def _postgres(wanted: bool) -> Iterator[str]:
+    """The address of a PostgreSQL server of this run; empty if none is wanted."""
+    if not wanted:
+        yield ""
+        return
+    with contextlib.closing(postgres_server()) as server:  # type: ignore[type-var]
+        yield next(server)
+
+
+def _run(proof: Proof, engine: Engine, postgres: str, wish: Wish) -> bool:
+    """One proof on one engine: the controls, then the product, then the closing line."""
+    title = f"{proof.name} {engine}"
+    size = proof.size(engine, tenth=wish.tenth)
+    _say(f"{title}: seed {wish.seed}, {size:,} {proof.unit}")
+    began = time.monotonic()
+    outcomes = list(_controls(proof, engine, postgres, wish.seed))
+    verdict = asyncio.run(prove(proof, engine, postgres, seed=wish.seed, tenth=wish.tenth))
+    seconds = round(time.monotonic() - began)
+    good = not verdict.broken and all(failed for failed, _ in outcomes)
+    for note in verdict.notes if verdict.broken else ():
+        _say(f"  {note}")
+    _say(f"{title}: {verdict.line()} | {'proved' if good else 'FAILED'} in {seconds} s")
+    if good and wish.write_docs:
+        entry = record(today(), machine(), wish.seed, seconds, verdict, [told for _, told in outcomes])
+        _write_page({title: entry})
+    return good
+
+
+def _controls(proof: Proof, engine: Engine, postgres: str, seed: int) -> Iterator[tuple[bool, str]]:
+    """For each control whether it failed as it must, and what to tell of it."""
+    for control in proof.controls[engine]:
+        verdict = asyncio.run(try_control(proof, control, engine, postgres, seed=seed))
+        count = verdict.zeros[control.breaks]
+        told = f"{control.name}: {control.breaks} {count:,}{_share(control.serial, verdict)}"
+        _say(f"  control, {told} ({'fails, as it must' if count else 'NOT SEEN: the proof is hollow'})")
+        yield count > 0, told
+
+
+def _share(serial: bool, verdict: Verdict) -> str:
+    return f" ({verdict.figures['share of the journals skipped']} of the journals)" if serial else ""
+
+
+def _write_page(new: dict[str, str]) -> None:
+    """docs/proofs.md anew: the words from the code, the figures of earlier runs as they are, and new ones."""
+    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(render(PROOFS.values(), before, new), encoding="utf-8")
+    _say(f"wrote {Path(PAGE).relative_to(ROOT)}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

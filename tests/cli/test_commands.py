@@ -1,0 +1,442 @@
+"""The `molecule` command as a person meets it: real processes, their words and their exit codes."""
+
+import sqlite3
+import stat
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from molecule_core.cli import VERBS
+from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
+from tests.journeys.rawhttp import ask
+from tests.requirements import requirement
+from tests.running import ADMIN_TOKEN
+
+LONG_TOKEN = "an-operators-own-passphrase"
+
+
+class Outcome(NamedTuple):
+    """What a command said, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Awaitable[Outcome]]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state folder that is not there yet."""
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def port() -> int:
+    """A port for a server."""
+    return free_port()
+
+
+@pytest.fixture
+def run(state: Path, port: int) -> Run:
+    """Runs `molecule` to its end; a server that begins to serve is a failure. Keywords are environment, None to take
+    a variable away."""
+
+    async def run(*args: str, **env: str | None) -> Outcome:
+        told = environment(state, port)
+        for name, value in env.items():
+            told.pop(name, None) if value is None else told.update({name: value})
+        async with started(MOLECULE, *args, env=told) as process:
+            code = await process.refused()
+            return Outcome(code, await process.output(), process.said)
+
+    return run
+
+
+def check_refused_in_one_line(outcome: Outcome, *words: str) -> None:
+    """A refusal as a person should see it."""
+    assert outcome.code == 2, outcome
+    (line,) = outcome.err.strip().splitlines()
+    assert line.startswith("molecule: ")
+    assert all(word in line for word in words), line
+
+
+# -- help --------------------------------------------------------------------------------------------------------------
+
+
+@requirement("O1")
+async def test_help_names_every_verb_and_loads_none_of_them(state: Path, port: int) -> None:
+    heavy = ("uvicorn", "uvloop", "httptools", "apsw", "asyncpg", "httpx2", "msgspec")
+    program = (
+        "import sys\n"
+        "from molecule_core.cli import main\n"
+        "try:\n"
+        "    main(['--help'])\n"
+        "except SystemExit as end:\n"
+        "    assert end.code == 0\n"
+        f"print('loaded', [name for name in {heavy!r} if name in sys.modules])\n"
+    )
+    async with started(sys.executable, "-c", program, env=environment(state, port)) as process:
+        code = await process.ended()
+        said = await process.output()
+
+    assert code == 0, process.said
+    assert all(f"  {verb} " in said for verb in VERBS)
+    assert "loaded []" in said
+
+
+@requirement("O1")
+async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -> None:
+    serve = ["--host", "--port", "--state-dir", "--database", "--log-level", "--log-format", "--public-url"]
+    flags = {
+        "serve": [*serve, "--allowed-host"],
+        "up": [*serve, "--allowed-host"],
+        "doctor": serve,
+        "backup": ["--state-dir", "--database", "COPY"],
+        "restore": ["--state-dir", "--database", "COPY"],
+        "admin": ["token"],
+    }
+    assert flags.keys() == VERBS.keys()
+    for verb, wanted in flags.items():
+        outcome = await run(verb, "--help")
+        assert outcome.code == 0
+        assert [flag for flag in wanted if flag not in outcome.out] == [], verb
+
+
+@requirement("O1")
+async def test_an_unknown_verb_or_flag_is_a_usage_error(run: Run) -> None:
+    for args in (("fly",), ("serve", "--fast"), ("serve", "--port", "eighty"), ("backup",)):
+        outcome = await run(*args)
+        assert outcome.code == 2
+        assert "Try 'molecule" in outcome.err
+        assert "Traceback" not in outcome.err
+
+
+# -- the admin token ---------------------------------------------------------------------------------------------------
+
+
+@requirement("M7", "O1")
+async def test_the_first_call_makes_an_admin_token_that_only_its_owner_can_read(run: Run, state: Path) -> None:
+    first = await run("admin", "token", MOLECULE_ADMIN_TOKEN=None)
+    second = await run("admin", "token", MOLECULE_ADMIN_TOKEN=None)
+
+    assert first.code == 0
+    assert first.out.startswith("mol_ad_")
+    assert len(first.out.strip()) >= 43
+    assert second.out == first.out
+    assert (state / "admin-token").read_text() == first.out
+    assert stat.S_IMODE((state / "admin-token").stat().st_mode) == 0o600
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+
+
+@requirement("O1")
+@pytest.mark.parametrize("variable", ["MOLECULE_ADMIN_TOKEN", "ADMIN_TOKEN"])
+async def test_an_operators_own_token_counts_and_is_never_written_down(run: Run, state: Path, variable: str) -> None:
+    outcome = await run("admin", "token", **{"MOLECULE_ADMIN_TOKEN": None, variable: LONG_TOKEN})
+
+    assert (outcome.code, outcome.out.strip()) == (0, LONG_TOKEN)
+    assert not (state / "admin-token").exists()
+
+
+@requirement("P6")
+@pytest.mark.parametrize("variable", ["MOLECULE_ADMIN_TOKEN", "ADMIN_TOKEN"])
+async def test_an_own_token_that_is_too_short_is_refused_and_not_repeated(run: Run, variable: str) -> None:
+    for verb in (("admin", "token"), ("serve",)):
+        outcome = await run(*verb, **{"MOLECULE_ADMIN_TOKEN": None, variable: "hunter2"})
+        check_refused_in_one_line(outcome, "ADMIN_TOKEN", "24 characters")
+        assert "hunter2" not in outcome.err
+
+
+@requirement("P6")
+@pytest.mark.parametrize("content", ["", "\n", "   \n", "short\n"])
+async def test_an_admin_token_file_without_a_token_is_no_way_in(run: Run, state: Path, content: str) -> None:
+    """A crash or a full disk can leave the file empty: an empty secret must not become the admin's."""
+    state.mkdir(mode=0o700)
+    (state / "admin-token").write_text(content)
+
+    outcome = await run("admin", "token", MOLECULE_ADMIN_TOKEN=None)
+
+    assert outcome.code == 2 or len(outcome.out.strip()) >= 43, outcome
+    assert "Traceback" not in outcome.err
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+@requirement("O1", "O2")
+@pytest.mark.parametrize(
+    ("name", "value", "word"),
+    [
+        ("MOLECULE_PORT", "eighty", "port"),
+        ("MOLECULE_PORT", "99999", "port"),
+        ("MOLECULE_PORT", "-1", "port"),
+        ("MOLECULE_LIMIT_BODY_BYTES", "-1", "body_bytes"),
+        ("MOLECULE_LIMIT_BODY_BYTES", "0", "body_bytes"),
+        ("MOLECULE_LIMIT_BODY_BYTES", "much", "body_bytes"),
+        ("MOLECULE_LOG_LEVEL", "loud", "log_level"),
+        ("MOLECULE_LOG_FORMAT", "xml", "log_format"),
+        ("MOLECULE_CONFIG", "/nowhere/molecule.toml", "/nowhere/molecule.toml"),
+        ("MOLECULE_CONFIG", "/proc", "cannot be read"),
+    ],
+)
+async def test_a_bad_setting_of_the_environment_is_named_in_one_line(
+    run: Run, name: str, value: str, word: str
+) -> None:
+    check_refused_in_one_line(await run("serve", **{name: value}), "invalid setting", word)
+
+
+@requirement("O1", "O2")
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b"port = ", "not TOML"),
+        (b"port = \xff", "molecule.toml"),
+        (b"prot = 8080", "prot"),
+        (b"port = 'x'", "port"),
+        (b"limits = 5", "limits"),
+        (b"[limits]\nbody_bites = 5", "body_bites"),
+        (b"[limits]\nbody_bytes = 0", "body_bytes"),
+    ],
+)
+async def test_a_bad_settings_file_is_named_in_one_line(run: Run, tmp_path: Path, content: bytes, word: str) -> None:
+    config = tmp_path / "molecule.toml"
+    config.write_bytes(content)
+
+    check_refused_in_one_line(
+        await run("serve", MOLECULE_CONFIG=str(config), MOLECULE_PORT=None), "invalid setting", word
+    )
+
+
+@requirement("O2")
+async def test_flags_win_over_the_environment_and_that_over_the_file(
+    run: Run, state: Path, tmp_path: Path, port: int
+) -> None:
+    config = tmp_path / "molecule.toml"
+    config.write_text(f'port = 1\nstate_dir = "{tmp_path}/wrong"\n[limits]\nbody_bytes = 5000\npage_rows = 2\n')
+    more = {
+        "MOLECULE_CONFIG": str(config),
+        "MOLECULE_LIMIT_BODY_BYTES": "300",
+        "MOLECULE_STATE_DIR": str(tmp_path / "env"),
+    }
+
+    async with serving(state, 2, "--port", str(port), "--state-dir", str(state), **more), client(port) as admin:
+        body = b'{"name": "' + b"x" * 400 + b'"}'
+        reply = await ask(port, "POST", "/orgs", body, token=ADMIN_TOKEN)
+        seat = await admin.post("/workspaces", {"name": "Ops"})
+        for _ in range(3):
+            await admin.send(seat["id"], "hi")
+        page = await admin.get(f"/workspaces/{seat['id']}/activity")
+
+    assert (reply.status, "300" in reply.error) == (413, True)
+    assert len(page) == 2
+    assert (state / "molecule.db").exists()
+    assert not (tmp_path / "wrong").exists()
+    assert not (tmp_path / "env").exists()
+
+
+@requirement("O1")
+async def test_a_state_folder_that_cannot_be_made_is_named_in_one_line(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        check_refused_in_one_line(await run("serve", "--state-dir", str(place)), str(place))
+
+
+@requirement("O1")
+async def test_a_damaged_store_is_refused_in_one_line_that_names_it(run: Run, state: Path) -> None:
+    state.mkdir(mode=0o700)
+    (state / "molecule.db").write_bytes(b"this is no database, " * 500)
+
+    check_refused_in_one_line(await run("serve"), str(state))
+
+
+@requirement("O1")
+async def test_a_store_of_a_newer_version_is_refused_in_one_line(run: Run, state: Path, port: int) -> None:
+    async with serving(state, port) as server:
+        await server.kill()
+    with sqlite3.connect(state / "molecule.db") as database:
+        database.execute("UPDATE meta SET value = '999' WHERE name = 'schema'")
+    database.close()
+
+    check_refused_in_one_line(await run("serve"), "999", "newer")
+
+
+@requirement("O1")
+async def test_a_port_that_is_taken_is_said_and_the_state_is_free_again(run: Run, state: Path, port: int) -> None:
+    async with serving(state, port):
+        outcome = await run("serve", MOLECULE_STATE_DIR=str(state.parent / "other"))
+
+    assert outcome.code not in (0, 1)
+    assert "Traceback" not in outcome.err
+    assert str(port) in outcome.err
+    assert "in use" in outcome.err
+    async with serving(state.parent / "other", port), client(port) as admin:
+        assert await admin.get("/ready") == {"status": "ready"}
+
+
+# -- serving -----------------------------------------------------------------------------------------------------------
+
+
+@requirement("O1")
+async def test_up_says_how_to_connect_and_where_the_token_is_without_showing_it(state: Path, port: int) -> None:
+    env = environment(state, port)
+    del env["MOLECULE_ADMIN_TOKEN"]
+    async with started(MOLECULE, "up", env=env) as process:
+        await process.says("Uvicorn running on")
+        token = (state / "admin-token").read_text().strip()
+        reply = await ask(port, "GET", "/orgs", token=token)
+        await process.kill()
+        said = await process.output()
+
+    assert reply.status == 200
+    assert f"http://127.0.0.1:{port}" in said
+    assert str(state / "admin-token") in said
+    assert token not in said + process.said
+
+
+@requirement("S18", "O1")
+async def test_serve_listens_on_loopback_alone_and_answers_for_the_names_it_was_given(state: Path, port: int) -> None:
+    flags = ("--allowed-host", "agents.example", "--public-url", "https://molecule.example/base/")
+    async with serving(state, port, *flags), client(port) as admin:
+        seat = await admin.post("/workspaces", {"name": "Ops"})
+        hosts = ("agents.example", "molecule.example", "AGENTS.example:443", "evil.example")
+        answers = [(await ask(port, "GET", "/health", headers={"Host": host})).status for host in hosts]
+        listening = {local for local, number in listeners() if number == port}
+
+    assert answers == [200, 200, 200, 421]
+    assert seat["connection"]["platform_url"] == "https://molecule.example/base"
+    assert listening == {"0100007F"}  # 127.0.0.1 as /proc writes it
+
+
+def listeners() -> list[tuple[str, int]]:
+    """(address, port) of every listening TCP socket, as Linux tells."""
+    found = []
+    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(name).read_text().splitlines()[1:]:
+            local, state = line.split()[1], line.split()[3]
+            if state == "0A":
+                address, _, number = local.partition(":")
+                found.append((address, int(number, 16)))
+    return found
+
+
+@requirement("O1")
+async def test_logs_are_lines_of_json_if_asked_for(state: Path, port: int) -> None:
+    async with serving(state, port, "--log-format", "json") as server:
+        await server.kill()
+
+    lines = server.said.strip().splitlines()
+    assert lines
+    assert all(line.startswith('{"time":"') and line.endswith("}") for line in lines)
+
+
+# -- backup, restore, doctor -------------------------------------------------------------------------------------------
+
+
+@requirement("O1", "P1")
+async def test_a_backup_of_a_running_server_can_be_put_back(run: Run, state: Path, port: int, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    async with serving(state, port) as server, client(port) as admin:
+        seat = await admin.post("/workspaces", {"name": "Ops"})
+        kept = (await admin.send(seat["id"], "before"))["activity_id"]
+        backup = await run("backup", str(copy))
+        lost = (await admin.send(seat["id"], "after"))["activity_id"]
+        while_running = await run("restore", str(copy))
+        await server.kill()
+
+    again = await run("backup", str(copy))
+    restore = await run("restore", str(copy))
+    async with serving(state, port), client(port, seat["connection"]["auth_token"]) as agent:
+        rows = await agent.get(f"/workspaces/{seat['id']}/activity")
+
+    assert backup.code == 0
+    assert str(copy) in backup.out
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    check_refused_in_one_line(while_running, "another Molecule server")
+    check_refused_in_one_line(again, "exists already")
+    assert restore.code == 0
+    aside = [path for path in state.iterdir() if "before-restore" in path.name and path.suffix == ".db"]
+    assert [str(path) in restore.out for path in aside] == [True]
+    assert [row["id"] for row in rows] == [kept]
+    assert lost not in str(rows)
+
+
+@requirement("O1")
+async def test_a_copy_that_is_no_store_is_not_put_back(run: Run, state: Path, tmp_path: Path) -> None:
+    junk, empty = tmp_path / "junk.db", tmp_path / "empty.db"
+    junk.write_bytes(b"junk" * 1000)
+    empty.write_bytes(b"")
+
+    for copy in (junk, empty):
+        check_refused_in_one_line(await run("restore", str(copy)), str(copy))
+    assert not (state / "molecule.db").exists()
+
+
+@requirement("O1")
+async def test_backup_and_restore_without_a_store_or_with_postgres_say_what_to_use(run: Run, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(b"x")
+    database = ("--database", "postgresql://localhost/molecule")
+
+    check_refused_in_one_line(await run("backup", str(tmp_path / "new.db")), "there is no store")
+    check_refused_in_one_line(await run("backup", str(tmp_path / "new.db"), *database), "pg_dump")
+    check_refused_in_one_line(await run("restore", str(copy), *database), "pg_restore")
+
+
+def findings(outcome: Outcome) -> list[tuple[str, int]]:
+    """(ok or FAIL, number of advices below) of each line of the doctor's."""
+    found: list[tuple[str, int]] = []
+    for line in outcome.out.splitlines():
+        if line.strip().startswith("->"):
+            verdict, advices = found[-1]
+            found[-1] = verdict, advices + 1
+        else:
+            found.append((line.split()[0], 0))
+    return found
+
+
+@requirement("O1")
+async def test_doctor_finds_nothing_wrong_with_a_server_that_runs(run: Run, state: Path, port: int) -> None:
+    async with serving(state, port):
+        outcome = await run("doctor")
+
+    assert outcome.code == 0, outcome
+    assert findings(outcome) == [("ok", 0)] * 3
+    assert "in use by a server" in outcome.out
+    assert f"ready at http://127.0.0.1:{port}" in outcome.out
+
+
+@requirement("O1")
+async def test_doctor_gives_one_advice_for_each_thing_that_is_wrong(run: Run, state: Path, port: int) -> None:
+    nothing = await run("doctor")
+    state.mkdir(mode=0o755)
+    (state / "molecule.db").write_bytes(b"no database" * 1000)
+    ruined = await run("doctor")
+
+    assert (nothing.code, ruined.code) == (1, 1)
+    assert findings(nothing) == [("FAIL", 1), ("ok", 0), ("FAIL", 1)]
+    assert findings(ruined) == [("FAIL", 1)] * 3
+    assert f"chmod 700 {state}" in ruined.out
+    assert "molecule restore" in ruined.out
+    assert f"molecule serve --port {port}" in ruined.out
+    assert nothing.err == ruined.err == ""
+
+
+@requirement("O1")
+async def test_doctor_looks_and_changes_nothing(run: Run, state: Path, port: int) -> None:
+    await run("doctor")
+    assert not state.exists()
+
+    async with serving(state, port) as server:
+        await server.kill()
+    before = {path.name: path.read_bytes() for path in state.iterdir()}
+    await run("doctor")
+    after = {path.name: path.read_bytes() for path in state.iterdir()}
+
+    assert {name: body for name, body in after.items() if not name.endswith("-shm")} == {
+        name: body for name, body in before.items() if not name.endswith("-shm")
+    }

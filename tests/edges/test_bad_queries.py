@@ -1,0 +1,193 @@
+"""Query strings and paths from strangers, on every route that is read with GET."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.edges.targets import json_targets
+from tests.journeys.rawhttp import Reply, ask
+from tests.requirements import requirement
+from tests.running import ADMIN_TOKEN, Running, Seat
+
+PATHS = ("activity", "activities", "chat-history")
+NUMBERS = {
+    "activity": ("limit", "wait", "claim", "since_secs"),
+    "activities": ("limit", "wait", "claim", "since_secs"),
+    "chat-history": ("limit",),
+}
+NOT_NUMBERS = (
+    "",
+    "-1",
+    "-0.5",
+    "1.5",
+    "1e3",
+    "NaN",
+    "Infinity",
+    "0x10",
+    "1,000",
+    "one",
+    "%00",
+    "%zz",
+    "9" * 20,
+    "9" * 400,
+)
+FIELDS = (
+    "include",
+    "limit",
+    "wait",
+    "claim",
+    "since_secs",
+    "since_id",
+    "type",
+    "source",
+    "peer_id",
+    "before_ts",
+    "after",
+    "q",
+)
+HOSTILE = (
+    *("", "%00", "a%00b", "%", "%zz", "%ff", "%ed%a0%80", "%c0%af", "%F4%90%80%80"),
+    *("%E2%80%AE", "%F3%A0%81%81", "'", "%27%20OR%201=1--", "..%2f..%2fetc%2fpasswd", "%7B%7D", "a" * 5000),
+    *(
+        "-9223372036854775809",
+        "9223372036854775808",
+        "NaN",
+        "0000-00-00",
+        "9999-12-31T23:59:59Z",
+        "0001-01-01T00:00:00Z",
+    ),
+)
+
+
+async def _get(server: Running, target: str, token: str = ADMIN_TOKEN) -> Reply:
+    return await ask(server.port, "GET", target, token=token)
+
+
+async def _wrote(seat: Seat, other: Seat, text: str) -> str:
+    """The id of a row in a seat's inbox."""
+    return str((await other.api.send(seat.id, text))["activity_id"])
+
+
+@requirement("S14")
+async def test_a_number_that_is_none_is_refused_by_its_name(server: Running) -> None:
+    seat = await server.seat()
+    wrong: dict[str, Any] = {}
+    for path in PATHS:
+        for name in NUMBERS[path]:
+            for value in NOT_NUMBERS:
+                reply = await _get(server, f"/workspaces/{seat.id}/{path}?{name}={value}", seat.token)
+                if reply.status != 422 or name not in reply.error:
+                    wrong[f"{path}?{name}={value[:20]}"] = (reply.status, reply.body)
+    assert wrong == {}
+
+
+@requirement("S14")
+async def test_a_number_that_is_too_large_is_cut_to_what_is_allowed(server: Running) -> None:
+    seat, other = await server.seat(), await server.seat()
+    await _wrote(seat, other, "hello")
+    for query in ("limit=9999999999999999999", "since_secs=9999999999999999999", "claim=9999999999999999999"):
+        reply = await _get(server, f"/workspaces/{seat.id}/activity?{query}", seat.token)
+        assert (reply.status, len(reply.json)) == (200, 1), query
+
+
+@requirement("S14")
+async def test_a_time_that_is_none_is_refused_with_one_that_is(server: Running) -> None:
+    seat = await server.seat()
+    for value in ("yesterday", "2026-11-21", "2026-11-21T22:41:07", "1795300867", "NaN", "2026-13-01T00:00:00Z", "%00"):
+        for path in PATHS:
+            reply = await _get(server, f"/workspaces/{seat.id}/{path}?before_ts={value}")
+            assert (reply.status, "2026-11-21T22:41:07Z" in reply.error) == (422, True), (path, value)
+
+
+@requirement("S14")
+async def test_no_query_that_one_can_think_of_brings_a_mistake_of_ours(server: Running) -> None:
+    seat = await server.seat()
+    org = (await server.admin.get("/orgs"))[0]["id"]
+    wrong = {}
+    for route in [each for each in server.server.routes.rows if each.method == "GET"]:
+        path = route.path.replace("{id}", seat.id).replace("{org_id}", org)
+        for name in FIELDS if route.path.endswith(PATHS) else ("q", "org_id", "include_removed"):
+            for value in [each for each in HOSTILE if name != "wait" or not each.isdigit()]:
+                reply = await _get(server, f"{path}?{name}={value}")
+                if reply.status not in (200, 404, 410, 422):
+                    wrong[f"{route.path}?{name}={value[:30]}"] = (reply.status, reply.body[:200])
+    assert wrong == {}
+
+
+@requirement("S14", "S13")
+async def test_an_id_in_a_path_may_be_any_text_and_is_just_unknown(server: Running) -> None:
+    await server.seat()
+    wrong = {}
+    for route in [each for each in server.server.routes.rows if "{" in each.path]:
+        for value in [each for each in HOSTILE if each]:
+            path = route.path.replace("{id}", value).replace("{org_id}", value)
+            body: Any = {} if route.method in ("POST", "PATCH") else None
+            reply = await ask(server.port, route.method, path, body, token=ADMIN_TOKEN)
+            if reply.status not in (400, 404, 422) and not (reply.status == 403 and ADMIN_ONLY_REFUSES in reply.error):
+                wrong[f"{route.method} {path[:60]}"] = (reply.status, reply.body[:200])
+    assert wrong == {}
+
+
+ADMIN_ONLY_REFUSES = "does not take a admin credential"
+
+
+@requirement("S14")
+@pytest.mark.parametrize("query", ["a=%ff", "%ff=1", "a=%ed%a0%80", "a=%c0%af"])
+async def test_a_query_that_is_not_utf_8_is_refused_with_what_to_do(server: Running, query: str) -> None:
+    seat = await server.seat()
+    reply = await _get(server, f"/workspaces/{seat.id}/activity?{query}")
+    assert (reply.status, "percent-encode it as UTF-8" in reply.error) == (422, True)
+
+
+@requirement("S14")
+async def test_a_query_of_too_many_fields_is_refused(server: Running) -> None:
+    seat = await server.seat()
+    few, many = "&".join(["a=1"] * 50), "&".join(["a=1"] * 51)
+    statuses = [(await _get(server, f"/workspaces/{seat.id}/activity?{each}")).status for each in (few, many)]
+    assert statuses == [200, 422]
+
+
+@requirement("S14")
+async def test_a_huge_query_is_refused_as_headers_that_are_too_large(plain: Running) -> None:
+    reply = await _get(plain, "/health?" + "a" * (1 << 20))
+    assert (reply.status, reply.json["code"]) == (431, "headers_too_large")
+    assert (await _get(plain, "/health?" + "a" * 30_000)).status == 200
+
+
+@requirement("S13")
+async def test_a_changed_cursor_never_shows_a_row_of_somebody_else(server: Running) -> None:
+    own, peer = await server.seat("Own"), await server.seat("Peer")
+    foreign = await server.seat("Foreign", org_id=await server.org("Elsewhere"))
+    mine = [await _wrote(own, peer, f"for own {n}") for n in range(3)]
+    theirs = [await _wrote(peer, own, "for the peer"), (await server.admin.send(foreign.id, "foreign"))["activity_id"]]
+    cursors = {
+        quote(each[:i] + c + each[i + 1 :]) for each in (mine[0], *theirs) for i in range(len(each)) for c in "0f-\x00"
+    }
+    cursors |= {each[:-1] for each in mine} | {each + "0" for each in mine} | {"", "0", "-1", "1", "2", own.id, *theirs}
+    seen: dict[str, Any] = {}
+    for cursor in sorted(cursors - {*mine}):
+        for target in (f"activity?since_id={cursor}", f"chat-history?after={cursor}"):
+            reply = await _get(server, f"/workspaces/{own.id}/{target}", own.token)
+            rows = str(reply.json) if reply.status == 200 else ""
+            if reply.status not in (200, 410, 422) or "for the peer" in rows or "foreign" in rows:
+                seen[target] = (reply.status, reply.body[:200])
+    assert seen == {}
+    after = await own.api.get(f"/workspaces/{own.id}/activity", since_id=mine[0])
+    assert [row["id"] for row in after if row["activity_type"] == "a2a_receive"] == mine[1:]
+
+
+@requirement("S13")
+async def test_another_organisations_cursor_answers_like_one_that_was_never_issued(server: Running) -> None:
+    own, foreign = await server.seat(), await server.seat("Foreign", org_id=await server.org("Elsewhere"))
+    there = (await server.admin.send(foreign.id, "secret"))["activity_id"]
+    unknown = there[:-1] + ("0" if there[-1] != "0" else "1")
+    for target in ("activity?since_id=", "activity?claim=5&since_id=", "chat-history?after="):
+        replies = [await _get(server, f"/workspaces/{own.id}/{target}{each}", own.token) for each in (there, unknown)]
+        assert replies[0] == replies[1]
+
+
+async def test_the_targets_of_these_tests_are_all_routes_with_a_body(plain: Running) -> None:
+    names = {target.name for target in await json_targets(plain)}
+    rows = plain.server.routes.rows
+    assert names == {f"{row.method} {row.path}" for row in rows if row.method in ("POST", "PATCH", "PUT")}

@@ -1,0 +1,114 @@
+"""What strangers send does not become memory: a real server's peak, as the kernel counts it."""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from molecule_core.client.api import Api
+from tests.journeys.processes import MOLECULE, Process, environment, free_port, started
+from tests.journeys.rawhttp import Wire, chunk, request, wire
+from tests.requirements import requirement
+from tests.running import ADMIN_TOKEN
+from tests.waits import PROCESS_START_SECONDS
+
+_MIB = 1 << 20
+_MOST_GROWTH = 16 * _MIB
+_PIECE = 1 << 18
+
+
+class Watched:
+    """A server of its own process, warmed up, and a seat in it."""
+
+    def __init__(self, process: Process, port: int, seat: str) -> None:
+        self.port = port
+        self.seat = seat
+        self._status = Path("/proc") / str(process.pid) / "status"
+        self._before = self._bytes("VmRSS")
+
+    def _bytes(self, name: str) -> int:
+        found = re.search(rf"^{name}:\s+(\d+) kB$", self._status.read_text(), re.MULTILINE)
+        assert found is not None
+        return int(found[1]) << 10
+
+    @property
+    def growth(self) -> int:
+        """The most memory it ever had, beyond what it had when it was warm."""
+        return self._bytes("VmHWM") - self._before
+
+
+@pytest.fixture
+async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
+    """`molecule serve` in a process of its own."""
+    port = free_port()
+    async with started(MOLECULE, "serve", env=environment(tmp_path / "state", port)) as process:
+        await process.says("running on")
+        async with Api(f"http://127.0.0.1:{port}", ADMIN_TOKEN) as api:
+            seat = str((await api.post("/workspaces", {"name": "Watched"}))["id"])
+            for number in range(5):  # what is loaded or made once is there before it is looked at
+                await api.send(seat, "x" * 200_000, message_id=f"warm-{number}")
+            await api.get("/openapi.json")
+        yield Watched(process, port, seat)
+
+
+async def _pour(connection: Wire, piece: bytes, size: int) -> None:
+    """Sends so many bytes, or as many as the other side takes."""
+    with contextlib.suppress(ConnectionError):
+        for _ in range(size // len(piece)):
+            await connection.send(piece)
+
+
+async def _status_while_pouring(connection: Wire, piece: bytes, size: int) -> int:
+    pouring = asyncio.create_task(_pour(connection, piece, size))
+    try:
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            status = (await connection.reply()).status
+            await pouring
+    finally:
+        pouring.cancel()
+    return status
+
+
+@requirement("S14")
+async def test_an_upload_of_300_mib_is_refused_and_leaves_no_trace_in_memory(watched: Watched) -> None:
+    async with wire(watched.port) as connection:
+        headers = {"Transfer-Encoding": "chunked"}
+        await connection.send(request("POST", f"/workspaces/{watched.seat}/a2a", token=ADMIN_TOKEN, headers=headers))
+        status = await _status_while_pouring(connection, chunk(b"x" * _PIECE), 300 * _MIB)
+    assert status == 413
+    assert watched.growth <= _MOST_GROWTH
+
+
+@requirement("S14")
+async def test_a_header_that_never_ends_leaves_no_trace_in_memory(watched: Watched) -> None:
+    async with wire(watched.port) as connection:
+        await connection.send(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+        status = await _status_while_pouring(connection, b"x" * (1 << 16), 64 * _MIB)
+    assert status == 431
+    assert watched.growth <= _MOST_GROWTH
+
+
+@requirement("S14")
+async def test_chunks_that_carry_only_extensions_leave_no_trace_in_memory(watched: Watched) -> None:
+    async with wire(watched.port) as connection:
+        headers = {"Transfer-Encoding": "chunked"}
+        await connection.send(request("POST", "/orgs", token=ADMIN_TOKEN, headers=headers))
+        await _pour(connection, b"1;" + b"x" * 60_000 + b"\r\n{\r\n", 64 * _MIB)
+        await connection.send(chunk(b""))
+        assert (await connection.reply()).status == 400
+    assert watched.growth <= _MOST_GROWTH
+
+
+@requirement("S14")
+async def test_questions_whose_answers_nobody_reads_leave_no_trace_in_memory(watched: Watched) -> None:
+    """Answers of far more than the bound, if they were all made: `/openapi.json` is some twenty kilobytes."""
+    async with wire(watched.port) as connection:
+        question = request("GET", "/openapi.json", token=ADMIN_TOKEN)
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            await connection.send(question * 20_000)
+        async with wire(watched.port) as other:
+            assert (await other.ask("GET", "/health")).status == 200
+        assert watched.growth <= _MOST_GROWTH

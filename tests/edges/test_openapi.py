@@ -1,0 +1,119 @@
+"""/openapi.json: the table of routes, in a form that others' tools read."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.journeys.rawhttp import ask
+from tests.requirements import requirement
+from tests.running import ADMIN_TOKEN, Running
+
+_TYPES = {"null", "boolean", "object", "array", "number", "string", "integer"}
+
+
+@pytest.fixture
+async def document(plain: Running) -> dict[str, Any]:
+    """What the server says that it offers."""
+    found: dict[str, Any] = await plain.admin.get("/openapi.json")
+    return found
+
+
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            yield method, path, operation
+
+
+def _inside(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a JSON value."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _inside(inner)
+
+
+@requirement("A3", "M9")
+async def test_the_document_is_for_those_with_a_credential(server: Running) -> None:
+    seat, viewer = await server.seat(), await server.person("viewer")
+    assert (await ask(server.port, "GET", "/openapi.json")).status == 401
+    assert (await ask(server.port, "GET", "/openapi.json", token=ADMIN_TOKEN + "x")).status == 401
+    assert await seat.api.get("/openapi.json") == await viewer.get("/openapi.json") != {}
+
+
+@requirement("A3")
+async def test_every_route_stands_in_the_document_and_nothing_else(plain: Running, document: dict[str, Any]) -> None:
+    told = {(method.upper(), path) for method, path, _ in _operations(document)}
+    assert told == {(row.method, row.path) for row in plain.server.routes.rows}
+
+
+async def test_the_document_has_the_members_that_openapi_3_1_asks_for(document: dict[str, Any]) -> None:
+    assert re.fullmatch(r"3\.1\.\d+", document["openapi"])
+    assert isinstance(document["info"]["title"], str)
+    assert re.match(r"\d+\.\d+", document["info"]["version"])
+    assert all(path.startswith("/") for path in document["paths"])
+    assert document.keys() <= {"openapi", "info", "servers", "paths", "components", "security", "tags"}
+
+
+async def test_every_operation_answers_something_and_says_what(document: dict[str, Any]) -> None:
+    for method, path, operation in _operations(document):
+        assert operation["summary"], (method, path)
+        assert operation["description"], (method, path)
+        assert operation["responses"], (method, path)
+        for status, response in operation["responses"].items():
+            assert re.fullmatch(r"[1-5](\d\d|XX)|default", status), (method, path, status)
+            assert isinstance(response["description"], str), (method, path, status)
+            assert all("schema" in content for content in response.get("content", {}).values())
+
+
+async def test_every_placeholder_of_a_path_is_a_parameter_and_no_other(document: dict[str, Any]) -> None:
+    for method, path, operation in _operations(document):
+        named = [each["name"] for each in operation["parameters"] if each["in"] == "path"]
+        assert named == re.findall(r"{(\w+)}", path), (method, path)
+        assert all(each["required"] is True and each["schema"] for each in operation["parameters"]), (method, path)
+
+
+async def test_who_needs_a_credential_is_told_so(plain: Running, document: dict[str, Any]) -> None:
+    open_routes = {(row.method.lower(), row.path) for row in plain.server.routes.rows if not row.who.kinds}
+    open_ones = {(method, path) for method, path, operation in _operations(document) if not operation.get("security")}
+    assert open_ones == open_routes == {("get", "/health"), ("get", "/ready")}
+    schemes = document["components"]["securitySchemes"]
+    for method, path, operation in _operations(document):
+        assert all(scheme in schemes for each in operation.get("security", []) for scheme in each), (method, path)
+    assert schemes["bearer"] == {"type": "http", "scheme": "bearer"}
+
+
+async def test_every_reference_leads_to_a_schema(document: dict[str, Any]) -> None:
+    references = {each["$ref"] for each in _inside(document) if "$ref" in each}
+    schemas = document["components"]["schemas"]
+    assert references
+    assert references == {f"#/components/schemas/{name}" for name in schemas} | references
+    assert {reference.rpartition("/")[2] for reference in references} <= schemas.keys()
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in schemas)
+
+
+async def test_every_schema_uses_the_types_of_json_schema(document: dict[str, Any]) -> None:
+    schemas = [each for each in _inside(document["components"]["schemas"]) if isinstance(each.get("type"), str)]
+    assert len(schemas) > 50
+    assert {each["type"] for each in schemas} <= _TYPES
+    for each in schemas:
+        if each["type"] == "object":
+            assert set(each.get("required", ())) <= each.get("properties", {}).keys()
+
+
+async def test_what_a_route_reads_stands_in_the_document(plain: Running, document: dict[str, Any]) -> None:
+    wrong = {}
+    for row in [each for each in plain.server.routes.rows if each.takes is not None]:
+        content = document["paths"][row.path][row.method.lower()]["requestBody"]["content"]["application/json"]
+        schema = document["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
+        assert row.takes is not None
+        if list(schema["properties"]) != list(row.takes.__struct_fields__):  # type: ignore[attr-defined]
+            wrong[row.path] = list(schema["properties"])
+    assert wrong == {}
+
+
+async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> None:
+    posts = {path: operation for method, path, operation in _operations(document) if method == "post"}
+    silent = {path for path, operation in posts.items() if "requestBody" not in operation}
+    assert silent <= {"/workspaces/{id}/a2a"}  # JSON-RPC, read by hand: its shape is the A2A specification's

@@ -1,0 +1,47 @@
+"""Waiting in tests: for a state to come, for a request to be parked. Always bounded, never by sleeping."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from anyio.lowlevel import checkpoint
+
+from molecule_core.client.api import ApiError
+from tests.clocks import FakeClock
+from tests.waits import IN_PROCESS_SECONDS
+
+T = TypeVar("T")
+
+
+async def bounded(work: Awaitable[T]) -> T:
+    """The result of something that must come within IN_PROCESS_SECONDS."""
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
+        return await work
+
+
+async def eventually(look: Callable[[], Awaitable[T]], wanted: Callable[[T], bool]) -> T:
+    """Looks again and again until what is seen is as wanted; fails with what was seen last."""
+    found = await look()
+    try:
+        async with asyncio.timeout(IN_PROCESS_SECONDS):
+            while not wanted(found):
+                found = await look()
+    except TimeoutError:
+        raise AssertionError(f"never seen as wanted; last: {found!r}") from None
+    return found
+
+
+async def until_waiting(clock: FakeClock, count: int) -> None:
+    """Until so many wait on the clock: the server's own worker is one, each parked long-poll another."""
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
+        while clock.sleepers != count:
+            await checkpoint()
+
+
+async def refused(work: Awaitable[Any]) -> ApiError:
+    """The refusal that a call must end with."""
+    try:
+        answer = await work
+    except ApiError as error:
+        return error
+    raise AssertionError(f"this should have been refused, but was answered: {answer!r}")

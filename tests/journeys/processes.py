@@ -1,0 +1,122 @@
+"""The real command in processes of its own: started, listened to, killed."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from molecule_core.client.api import Api
+from tests.running import ADMIN_TOKEN
+from tests.waits import PROCESS_START_SECONDS
+
+ROOT = Path(__file__).resolve().parents[2]
+LISTENS = "Uvicorn running on"
+MOLECULE = str(Path(sys.executable).parent / "molecule")
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def environment(state: Path, port: int, **more: str) -> dict[str, str]:
+    """What a process needs to know: where it lives. Nothing of a person's own settings comes along."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MOLECULE_", "ADMIN_"))}
+    own = {"MOLECULE_STATE_DIR": str(state), "MOLECULE_PORT": str(port), "MOLECULE_ADMIN_TOKEN": ADMIN_TOKEN}
+    return {**kept, **own, **more}
+
+
+class Process:
+    """A running program, and what it has said on standard error so far."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._said: list[str] = []
+        self._more = asyncio.Event()
+        self._listening = asyncio.create_task(self._listen())
+        self.pid = process.pid
+
+    async def _listen(self) -> None:
+        assert self._process.stderr is not None
+        async for line in self._process.stderr:
+            self._said.append(line.decode())
+            self._more.set()
+        self._more.set()
+
+    @property
+    def said(self) -> str:
+        """All of standard error so far."""
+        return "".join(self._said)
+
+    async def says(self, text: str) -> None:
+        """Waits until it has said something; fails if it ends before."""
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            while text not in self.said:
+                assert not self._listening.done(), f"it ended and never said {text!r}:\n{self.said}"
+                self._more.clear()
+                await self._more.wait()
+
+    def send(self, number: signal.Signals) -> None:
+        """A signal."""
+        self._process.send_signal(number)
+
+    async def ended(self) -> int:
+        """Waits for its end; returns its exit code."""
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            code = await self._process.wait()
+            await self._listening
+        return code
+
+    async def refused(self) -> int:
+        """Waits for the end of a server that should not have begun to serve; fails as soon as it does."""
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            while not self._listening.done():
+                assert LISTENS not in self.said, f"it serves:\n{self.said}"
+                self._more.clear()
+                await self._more.wait()
+        return await self.ended()
+
+    async def output(self) -> str:
+        """All of standard output, once it has ended."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            return (await self._process.stdout.read()).decode()
+
+    async def kill(self) -> None:
+        """kill -9."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self.ended()
+
+
+@contextlib.asynccontextmanager
+async def started(*command: str, env: dict[str, str]) -> AsyncIterator[Process]:
+    """A program, killed at the end of the block if it still runs."""
+    pipe = asyncio.subprocess.PIPE
+    process = Process(await asyncio.create_subprocess_exec(*command, env=env, stdout=pipe, stderr=pipe, cwd=ROOT))
+    try:
+        yield process
+    finally:
+        await process.kill()
+        await process.output()
+
+
+@contextlib.asynccontextmanager
+async def serving(state: Path, port: int, *flags: str, **more: str) -> AsyncIterator[Process]:
+    """`molecule serve`, listening. `more`: further environment."""
+    async with started(MOLECULE, "serve", *flags, env=environment(state, port, **more)) as process:
+        await process.says(LISTENS)
+        yield process
+
+
+@contextlib.asynccontextmanager
+async def client(port: int, token: str = ADMIN_TOKEN) -> AsyncIterator[Api]:
+    """A client of a server on a port."""
+    async with Api(f"http://127.0.0.1:{port}", token, seconds=PROCESS_START_SECONDS) as api:
+        yield api

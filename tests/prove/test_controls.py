@@ -1,0 +1,61 @@
+"""What the proofs stand on: a control replaces one line that is really there, and the judges can count."""
+
+from pathlib import Path
+
+import pytest
+from proofs.controls import PACKAGE, Control, plant
+from proofs.main import PAGE, PROOFS
+from proofs.pages import record, render
+from proofs.verdicts import Verdict, descents, gaps
+
+CONTROLS = sorted(
+    {each for proof in PROOFS.values() for controls in proof.controls.values() for each in controls},
+    key=lambda control: control.name,
+)
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
+def test_a_control_replaces_exactly_one_line_of_the_package(control: Control, tmp_path: Path) -> None:
+    planted = plant(control, tmp_path) / PACKAGE.name
+
+    lines = [(path / control.file).read_text().splitlines() for path in (PACKAGE, planted)]
+    changed = [(one.strip(), other.strip()) for one, other in zip(*lines, strict=True) if one != other]
+    assert changed == [(control.line, control.by)]
+
+
+@pytest.mark.parametrize("line", ["there is no such line", "try:"])
+def test_a_control_whose_line_is_not_there_once_is_refused(line: str, tmp_path: Path) -> None:
+    control = Control(name="x", file="store/sqlite.py", line=line, by="pass", breaks="lost")
+    with pytest.raises(ValueError, match="not once"):
+        plant(control, tmp_path)
+
+
+def test_gaps_counts_what_is_missing_and_what_is_doubled() -> None:
+    assert [gaps([]), gaps([1, 2, 3]), gaps([3, 1, 2]), gaps([2, 3]), gaps([1, 1, 2]), gaps([1, 4, 4])] == [
+        *(0, 0, 0, 1, 1, 3),
+    ]
+
+
+def test_descents_counts_what_does_not_rise() -> None:
+    assert [descents([]), descents([1, 5, 9]), descents([1, 1, 2]), descents([3, 2, 1])] == [0, 0, 1, 2]
+
+
+def test_a_verdict_names_only_the_zeros_that_are_broken() -> None:
+    verdict = Verdict({"kills": 1234}, {"lost": 0, "twice": 2})
+    assert verdict.broken == {"twice": 2}
+    assert verdict.line() == "kills 1,234 | lost 0, twice 2"
+
+
+def test_the_page_of_the_proofs_is_what_the_code_says() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == render(PROOFS.values(), page, {})
+
+
+def test_the_page_keeps_old_figures_and_takes_new_ones() -> None:
+    verdict = Verdict({"kills": 200}, {"lost": 0})
+    one = render(PROOFS.values(), "", {"kill9 sqlite": record("2026-01-01", "2 cores", 7, 300, verdict, ["a: b 3"])})
+    two = render(PROOFS.values(), one, {"cursors postgres": "new"})
+
+    line = "* `kill9 sqlite`: 2026-01-01, 2 cores, seed 7, 300 s. kills 200 | lost 0. Controls: a: b 3."
+    assert line in one.splitlines()
+    assert [each for each in two.splitlines() if each.startswith("* ")] == [line, "* `cursors postgres`: new"]

@@ -1,0 +1,91 @@
+"""Who may share a group: the queue before the one writer, with every order of keys that chance comes up with."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from molecule_core.ground.limits import Limits
+from molecule_core.store.database import Command
+from molecule_core.store.grouping import Pending, Queue
+from tests.rules.effort import examples
+from tests.store.bench import write
+
+KEYS = st.lists(st.sampled_from("abc"), max_size=2, unique=True).map(tuple)
+COMMANDS = st.lists(st.builds(lambda keys, alone: write(keys=keys, alone=alone), KEYS, st.booleans()), max_size=12)
+
+
+async def _groups(commands: list[Command[Any]], most: int) -> list[list[int]]:
+    """The groups in which the queue hands the commands out, as their places in the order they came."""
+    queue = Queue(Limits(group_commands=most))
+    places = {id(queue.put(command)): place for place, command in enumerate(commands)}
+    queue.close()
+    groups: list[list[int]] = []
+    while group := await queue.take():
+        groups.append([places[id(pending.future)] for pending in group])
+    return groups
+
+
+def _pairs(groups: list[list[int]]) -> Iterator[tuple[int, int, int, int]]:
+    """(earlier, its group, later, its group) for all pairs of commands."""
+    where = {place: number for number, group in enumerate(groups) for place in group}
+    return ((one, where[one], two, where[two]) for one in where for two in where if one < two)
+
+
+@examples(100)
+@given(COMMANDS, st.integers(1, 5))
+def test_groups_keep_every_promise_about_keys_and_order(commands: list[Command[Any]], most: int) -> None:
+    with asyncio.Runner() as runner:
+        groups = runner.run(_groups(commands, most))
+    assert sorted(place for group in groups for place in group) == list(range(len(commands)))
+    assert all(0 < len(group) <= most and group == sorted(group) for group in groups)
+    for earlier, its_group, later, later_group in _pairs(groups):
+        one, two = commands[earlier], commands[later]
+        if one.alone or two.alone or not set(one.keys).isdisjoint(two.keys):
+            assert its_group < later_group
+
+
+@examples(100)
+@given(st.integers(0, 20), st.integers(1, 6))
+def test_commands_that_share_nothing_fill_their_groups(count: int, most: int) -> None:
+    with asyncio.Runner() as runner:
+        groups = runner.run(_groups([write(keys=(number,)) for number in range(count)], most))
+    assert [len(group) for group in groups] == [most] * (count // most) + [count % most] * (count % most > 0)
+
+
+@examples(100)
+@given(COMMANDS)
+def test_a_group_that_is_replayed_comes_back_one_by_one_before_all_others(commands: list[Command[Any]]) -> None:
+    async def replayed() -> list[list[int]]:
+        queue = Queue(Limits())
+        places = {id(queue.put(command)): place for place, command in enumerate(commands)}
+        queue.close()
+        first = await queue.take()
+        queue.replay_alone(first)
+        assert all(pending.write_set is None and pending.error is None and not pending.taken for pending in first)
+        groups = []
+        for _ in first:
+            groups.append([places[id(pending.future)] for pending in await queue.take()])
+        assert [places[id(pending.future)] for pending in first] == [group[0] for group in groups]
+        return groups
+
+    with asyncio.Runner() as runner:
+        assert all(len(group) == 1 for group in runner.run(replayed()))
+
+
+async def test_a_decision_of_another_try_is_forgotten_before_a_replay() -> None:
+    queue = Queue(Limits())
+    queue.put(write(answer="new"))
+    (pending,) = await queue.take()
+    assert pending.start() is None
+    pending.error, pending.taken = ValueError(), True
+    queue.replay_alone([pending])
+    (again,) = await queue.take()
+    assert again is pending
+    assert _state(again) == (None, None, False)
+
+
+def _state(pending: Pending) -> tuple[object, object, bool]:
+    return pending.write_set, pending.error, pending.taken
