@@ -9,13 +9,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from typing import Any
 
 URL = os.environ.get("MOLECULE_URL", "http://127.0.0.1:8080")
 SEAT = os.environ["MOLECULE_WORKSPACE_ID"]
 TOKEN = os.environ["MOLECULE_WORKSPACE_TOKEN"]
 
 
-def call(path, body=None, key=None):
+def call(path: str, body: object = None, key: str | None = None) -> Any:
     """One request; on a lost connection the same again, which is safe: the key makes the server do it once."""
     headers = {"Authorization": f"Bearer {TOKEN}"} | ({"Idempotency-Key": key} if key else {})
     data = None if body is None else json.dumps(body).encode()
@@ -31,7 +32,7 @@ def call(path, body=None, key=None):
         time.sleep(1)
 
 
-def handle(row):
+def handle(row: dict[str, Any]) -> str:
     """The agent's own mind: here it only repeats what it was told."""
     parts = row["request_body"]["params"]["message"]["parts"]
     return "You said: " + " ".join(part["text"] for part in parts if part["kind"] == "text")

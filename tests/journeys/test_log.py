@@ -196,10 +196,11 @@ async def test_a_cursor_of_another_workspace_is_gone_not_wrong(desk: Desk) -> No
     other = await desk.server.seat("Other")
     foreign = (await desk.person.send(other.id, "hi"))["activity_id"]
 
-    errors = [await refused(desk.read(since_id=cursor)) for cursor in (foreign, UNKNOWN, "nonsense", "", "'; --", "ü")]
+    errors = [await refused(desk.read(since_id=cursor)) for cursor in (foreign, UNKNOWN, "nonsense", "0", "'; --", "ü")]
 
     assert [(error.status, error.code) for error in errors] == [(410, "cursor_gone")] * 6
     assert len({error.problem["error"] for error in errors}) == 1
+    assert await desk.read(since_id="") == []  # no cursor at all
 
 
 @requirement("S14")

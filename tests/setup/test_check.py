@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.setup.support import PROCESS_S, ROOT, load
 
 check = load("check")

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator
 
 import pytest
+
 from tests.setup.support import PROCESS_S, ROOT
 
 LOCKS = ("run", "build", "test")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.setup.support import PROCESS_S, ROOT, Running, load, wait_for_input
 
 setup = load("setup")
