@@ -38,8 +38,8 @@ _CONDITIONS = """\
 _LOSSES = """\
 ## Where we lose
 
-{missed}- **One caller alone** gains nothing from group commit: each of its messages pays for a flush of its own, and for
-  two more when a receiver claims and acknowledges it. {alone}
+{missed}- **One caller alone** gains nothing from group commit: each of its messages pays for a flush of its own,
+  and for two more when a receiver claims and acknowledges it. {alone}
 - **A crowd waits**: with 256 connections a group is larger, a message is cheaper, and each waits longer. {crowd}
 - **Against doing nothing** durable work can only lose: at a ratio of 0.5 a message costs twice an empty request.
 - **Few large claims are cheap, many small ones are not**: with one message a claim, a delivery costs two requests and

@@ -321,6 +321,25 @@ async def test_a_group_leaves_the_same_as_its_commands_one_by_one(
                 assert await grouped.seen(sql) == await single.seen(sql) != [], f"seed {seed}"
 
 
+async def test_the_statements_of_a_command_run_in_their_order_also_within_a_group(bench: Bench) -> None:
+    plans = [
+        [note(f"{number} {step % 2}", str(step)) for step in range(number, number + 2 + number % 4)]
+        for number in range(20)
+    ]
+    await bench.together(*(write(*plan) for plan in plans))
+    assert bench.sizes == [20]
+    last = {str(row["name"]): str(row["value"]) for plan in plans for _, row in plan}  # type: ignore[index]
+    assert await bench.notes() == last
+
+
+async def test_what_only_reads_cannot_write(tmp_path: Path) -> None:
+    """SQLite: the connection for reads is a second one, and another writer would break the one-writer rule."""
+    async with bench_on("sqlite", str(tmp_path / "molecule.db")) as bench:
+        with pytest.raises(StoreUnavailable):
+            await bench.store.rows(*note("a", "1"))
+        assert await bench.notes() == {}
+
+
 def _statements(chance: random.Random, own: str) -> list[Statement]:
     """Statements on rows of one's own, several of them on the same row: their order counts."""
     found: list[Statement] = [person(own)]
