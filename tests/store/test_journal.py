@@ -25,6 +25,7 @@ _WRITERS, _EVENTS_EACH = 4, 60
 
 
 @requirement("M31")
+@requirement("M31")
 async def test_facts_are_numbered_without_a_gap_for_each_organisation_in_the_order_of_commands(bench: Bench) -> None:
     orgs = [f"org {number % 3}" for number in range(30)]
     for batch in range(3):
@@ -154,6 +155,7 @@ async def _write(bench: Bench, name: str, found: Followed) -> None:
         found.failed += [each for each in outcome if isinstance(each, BaseException)]
 
 
+@requirement("M16", "M31")
 @requirement("M16", "M31")
 async def test_a_reader_skips_nothing_while_four_servers_write_to_one_database(postgres: str) -> None:
     place = await new_database(postgres)
