@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import msgspec
 from msgspec import Struct
 
@@ -35,6 +34,7 @@ from molecule_core.store.postgres import PostgresStore
 from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.wire.a2a import read_send
+from proofs.lateness import prepare_database
 from proofs.ledger import Ledger, read_ledger
 from proofs.progress import Progress
 from proofs.settings import Setting
@@ -123,7 +123,7 @@ class Crowd:
         first = self._offices[0]
         await first.store.open()
         if self._setting.engine == "postgres":
-            await _prepare_database(self._setting)
+            await prepare_database(self._setting)
         for number in range(ORGS):
             org = await first.org.create_org(f"Org {number}")
             self._orgs.append(org.id)
@@ -361,43 +361,6 @@ def _row(seat: Workspace, id_: str, seq: int, inbound_no: int) -> Activity:
         sender="nobody",
         created_at=0,
     )
-
-
-# -- PostgreSQL: late commits, and the column that a serial would be ---------------------------------------------------
-
-# Up to 4 ms, one time in eight 25 ms more, once in a transaction, when it commits. Which transaction waits how long
-# follows from the seed. (A number that becomes visible so late is what a reader of a serial column never sees.)
-_LATE = """
-CREATE FUNCTION proof_pause() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE chance int := hashint8(txid_current() # %d);
-BEGIN
-    IF current_setting('proof.paused', true) IS DISTINCT FROM txid_current()::text THEN
-        PERFORM set_config('proof.paused', txid_current()::text, true);
-        PERFORM pg_sleep((chance & 1023) / 1024.0 * 0.004 + CASE WHEN chance & 7168 = 0 THEN 0.025 ELSE 0 END);
-    END IF;
-    RETURN NULL;
-END $$;
-CREATE CONSTRAINT TRIGGER proof_pause AFTER INSERT ON events
-    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION proof_pause();
-"""
-_SERIAL = """
-CREATE SEQUENCE proof_numbers;
-CREATE FUNCTION proof_number() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    NEW.seq := nextval('proof_numbers');
-    RETURN NEW;
-END $$;
-CREATE TRIGGER proof_number BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION proof_number();
-"""
-
-
-async def _prepare_database(setting: Setting) -> None:
-    connection = await asyncpg.connect(setting.database)
-    try:
-        await connection.execute(_LATE % (setting.seed & 0x7FFFFFFF))
-        if setting.serial:
-            await connection.execute(_SERIAL)
-    finally:
-        await connection.close()
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import requirement
 from tests.setup.support import PROCESS_S, ROOT, Running, load, wait_for_input
 
 setup = load("setup")
@@ -343,6 +344,7 @@ def test_an_old_python_can_read_the_script(name: str) -> None:
     assert ast.parse((ROOT / "scripts" / name).read_text(), feature_version=(3, 6)).body
 
 
+@requirement("A4")
 def test_the_tests_run_from_the_root_wherever_they_are_called(tmp_path: Path) -> None:
     assert setup.Checkout(ROOT).is_current(), "run scripts/setup first: the tests themselves never install anything"
     said = subprocess.run(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.requirements import requirement
 from tests.shape.guards.imports import find_wrong_imports
 from tests.shape.planting import SOURCES, plant
 from tests.shape.rooms import SLICES, TABLE, heads, may_import_room, printed, row_of
@@ -131,6 +132,7 @@ def file_of(module: str) -> str:
     return module.replace(".", "/") + ".py"
 
 
+@requirement("A1")
 def test_the_real_tree_imports_only_what_the_table_allows() -> None:
     assert find_wrong_imports(SOURCES) == []
 

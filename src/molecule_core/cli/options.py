@@ -74,9 +74,17 @@ def admin_token(settings: Settings) -> str:
     try:
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        return path.read_text(encoding="ascii").strip()
+        return _kept_token(path)
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(token + "\n")
+    return token
+
+
+def _kept_token(path: Path) -> str:
+    """The token in a file. An empty or cut file must not become an easy way in."""
+    token = path.read_text(encoding="utf-8", errors="replace").strip()
+    if len(token) < SHORTEST_OWN_TOKEN:
+        raise BadSettings(reason=f"{path} holds no admin token; remove the file, and the next start makes a new one")
     return token
 
 

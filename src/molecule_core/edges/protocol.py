@@ -18,7 +18,8 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from molecule_core.edges.app import App, refusal
-from molecule_core.edges.routes import Answer, Call
+from molecule_core.edges.exchange import Exchange, without_upgrade
+from molecule_core.edges.routes import Answer
 from molecule_core.ground.errors import (
     BadHttp,
     BodyTooLarge,
@@ -37,35 +38,6 @@ _LINGER_SECONDS = 2.0
 _MOST_PIPELINED = 16
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 _IDLE, _HEAD, _BODY, _BUSY = range(4)
-
-
-class Exchange:
-    """One request and what becomes of it."""
-
-    __slots__ = (
-        "answered",
-        "body",
-        "call",
-        "complete",
-        "head_only",
-        "keep_alive",
-        "refused",
-        "size",
-        "started",
-        "task",
-    )
-
-    def __init__(self, *, keep_alive: bool, head_only: bool = False) -> None:
-        self.keep_alive = keep_alive
-        self.head_only = head_only
-        self.call: Call | None = None
-        self.refused: Answer | None = None
-        self.body: list[bytes] = []
-        self.size = 0
-        self.complete = False
-        self.started = False
-        self.answered = False
-        self.task: asyncio.Task[None] | None = None
 
 
 class Connection(asyncio.Protocol):
@@ -179,7 +151,7 @@ class Connection(asyncio.Protocol):
             return
         lines = [method, b" ", self._url, b" HTTP/", version.encode(), b"\r\n"]
         for name, value in self._headers:
-            kept = _without_upgrade(value) if name == b"connection" else value
+            kept = without_upgrade(value) if name == b"connection" else value
             if kept and name not in (b"upgrade", b"http2-settings"):
                 lines += [name, b": ", kept, b"\r\n"]
         self._upgrade_ignored = False
@@ -402,12 +374,6 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         self._timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
         self._transport.write_eof()
-
-
-def _without_upgrade(connection: bytes) -> bytes:
-    """The Connection header without what belongs to an upgrade."""
-    tokens = [token.strip() for token in connection.split(b",")]
-    return b", ".join(token for token in tokens if token.lower() not in (b"upgrade", b"http2-settings"))
 
 
 def connection_class(app: App, limits: Limits) -> type[Connection]:

@@ -7,7 +7,7 @@ from typing import Protocol
 from molecule_core.ground.clock import Clock
 
 _ID_RANDOM_BITS = 74
-_VERSION_AND_VARIANT = (0x7 << 76) | (0x2 << 62)
+_RANDOM_MASK = (1 << _ID_RANDOM_BITS) - 1
 
 
 class Randomness(Protocol):
@@ -49,8 +49,7 @@ class Ids:
 
 
 def _as_uuid(value: int) -> str:
-    """122 bits with version and variant put between them, as RFC 9562 lays them out."""
-    time_ms, rand = value >> _ID_RANDOM_BITS, value & ((1 << _ID_RANDOM_BITS) - 1)
-    number = (time_ms << 80) | ((rand >> 62) << 64) | (rand & ((1 << 62) - 1)) | _VERSION_AND_VARIANT
-    text = f"{number:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    """48 bits of time and 74 of randomness with version and variant put between them, as RFC 9562 lays them out."""
+    ms, rand = value >> _ID_RANDOM_BITS, value & _RANDOM_MASK
+    high, low = rand >> 62, rand & 0xFFFF_FFFF_FFFF
+    return f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-7{high:03x}-{0x8000 | rand >> 48 & 0x3FFF:04x}-{low:012x}"

@@ -133,7 +133,7 @@ CREATE TABLE activities (
 CREATE UNIQUE INDEX activities_by_seq ON activities (workspace_id, seq);
 CREATE INDEX activities_inbound ON activities (workspace_id, seq) WHERE inbound_no IS NOT NULL;
 CREATE INDEX activities_chat ON activities (workspace_id, seq) WHERE chat = 1;
-CREATE UNIQUE INDEX activities_by_sender ON activities (sender, dedupe_key) WHERE dedupe_key IS NOT NULL;
+CREATE UNIQUE INDEX activities_by_sender ON activities (dedupe_key, sender) WHERE dedupe_key IS NOT NULL;
 
 -- messages: how far a workspace has handled its inbox: all up to acked_seq (which was inbound number acked_no),
 -- and acked_above single rows behind it

@@ -88,6 +88,9 @@ class SqliteStore(Store):
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path), statementcachesize=_STATEMENT_CACHE)
         connection.set_busy_timeout(_BUSY_MILLISECONDS)
+        # A plan that holds for all values: without this, SQLite prepares a statement anew whenever the number bound to
+        # its LIMIT changes, which made an empty page eight times dearer.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         return connection
 
     def _prepare_schema(self) -> None:
@@ -144,7 +147,10 @@ class SqliteStore(Store):
             if left_a_number_unused(group):
                 raise Conflict
             if not any(pending.writes_something for pending in group):
-                self._undo()
+                if any(pending.taken for pending in group):
+                    self._undo()
+                else:
+                    self._writing.execute("ROLLBACK")  # the counters in memory are still true
                 return
             self._write(group)
             await self._to_disk()
