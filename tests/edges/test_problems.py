@@ -22,7 +22,13 @@ from tests.running import ADMIN_TOKEN, Running, Seat, running
 _ROOT = Path(__file__).resolve().parents[2]
 _CLASSES = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, MoleculeError)}
 # Said on a terminal, as one line and exit code 2, never by a server that runs.
-COMMAND_LINE_ONLY = {errors.StateInUse, errors.SchemaTooNew, errors.BackupFailed, errors.BadSettings}
+COMMAND_LINE_ONLY = {
+    errors.StateInUse,
+    errors.SchemaTooNew,
+    errors.BackupFailed,
+    errors.BadSettings,
+    errors.StoreDamaged,
+}
 NOT_FROM_OUTSIDE = {
     "unexpected": "takes a mistake of ours: shown with one planted, below",
     "platform_unavailable": "takes a store that fails: shown with one planted, below",

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from proofs.controls import PACKAGE, Control, plant
 from proofs.main import PAGE, PROOFS
 from proofs.pages import record, render

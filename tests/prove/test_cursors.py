@@ -1,10 +1,10 @@
 """`scripts/prove cursors` at a tenth, and the mistakes that it must see."""
 
 import pytest
+
 from proofs.controls import Control
 from proofs.cursors import PROOF
 from proofs.settings import prove, try_control
-
 from tests.engines import ENGINES, Engine
 
 SEED = 24

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from proofs.book import Book, Message
 from proofs.company import answer_to
 from proofs.crowd import Track, judge_track

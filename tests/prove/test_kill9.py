@@ -1,10 +1,10 @@
 """`scripts/prove kill9` at a tenth, and the mistakes that it must see."""
 
 import pytest
+
 from proofs.controls import Control
 from proofs.kill9 import PROOF
 from proofs.settings import prove, try_control
-
 from tests.engines import Engine
 
 SEED = 9

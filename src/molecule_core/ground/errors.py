@@ -213,6 +213,10 @@ class StateInUse(MoleculeError):
     """another Molecule server already writes to {place}. Stop it first, or choose another --state-dir."""
 
 
+class StoreDamaged(MoleculeError):
+    """the store {place} cannot be opened ({reason}). Put a backup back: molecule restore COPY"""
+
+
 class SchemaTooNew(MoleculeError):
     """the store was written by a newer Molecule (schema {found}, this one knows {known}). Install that version."""
 

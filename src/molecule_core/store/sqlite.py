@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from molecule_core.ground.clock import Clock
-from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
+from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreDamaged, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Store, T, Take
@@ -75,13 +75,16 @@ class SqliteStore(Store):
 
     async def open(self) -> None:
         self._lock = lock_for_one_process(self._path)
-        self._writing = self._connect()
-        self._writing.pragma("journal_mode", "wal")
-        self._writing.pragma("synchronous", self._synchronous)
-        self._writing.pragma("wal_autocheckpoint", _CHECKPOINT_PAGES)
-        self._prepare_schema()
-        self._reading = self._connect()
-        self._reading.pragma("query_only", True)
+        try:
+            self._writing = self._connect()
+            self._writing.pragma("journal_mode", "wal")
+            self._writing.pragma("synchronous", self._synchronous)
+            self._writing.pragma("wal_autocheckpoint", _CHECKPOINT_PAGES)
+            self._prepare_schema()
+            self._reading = self._connect()
+            self._reading.pragma("query_only", True)
+        except (apsw.Error, IndexError) as error:
+            raise StoreDamaged(place=self._path, reason=error) from None
         self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
         self._worker = asyncio.create_task(write_groups(self._queue, self._commit, self._ring, Conflict))
 
