@@ -29,12 +29,6 @@ COMMAND_LINE_ONLY = {
     errors.BadSettings,
     errors.StoreDamaged,
 }
-    errors.StateInUse,
-    errors.SchemaTooNew,
-    errors.BackupFailed,
-    errors.BadSettings,
-    errors.StoreDamaged,
-}
 NOT_FROM_OUTSIDE = {
     "unexpected": "takes a mistake of ours: shown with one planted, below",
     "platform_unavailable": "takes a store that fails: shown with one planted, below",
