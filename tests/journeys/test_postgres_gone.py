@@ -1,8 +1,10 @@
 """PostgreSQL hangs up, also while another session still holds what was the server's: refused for a moment, not lost."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -11,7 +13,8 @@ from molecule_core.client.api import Api
 from tests.engines import Engine
 from tests.journeys.patience import bounded, eventually, refused
 from tests.requirements import requirement
-from tests.running import Running
+from tests.running import Running, running
+from tests.waits import IN_PROCESS_SECONDS
 
 _WRITER = """
     SELECT l.pid, l.classid::bigint << 32 | l.objid::bigint
@@ -48,10 +51,18 @@ async def sent(person: Api, workspace_id: str, message_id: str) -> bool:
     return await eventually(once, lambda answer: answer == "queued") == "queued"
 
 
+@pytest.fixture
+async def mortal(place: str, tmp_path: Path) -> AsyncIterator[Running]:
+    """A server that may die of what is done to it: then its end must not hold up the others' tests."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(4 * IN_PROCESS_SECONDS), running("postgres", place, tmp_path) as server:
+            yield server
+
+
 @requirement("P1", "M14")
-async def test_the_server_goes_on_after_all_its_sessions_were_ended(server: Running, place: str) -> None:
-    ops, person = await server.seat("Ops"), await server.person()
-    kept = (await person.send(ops.id, "before"))["activity_id"]
+async def test_the_server_goes_on_after_all_its_sessions_were_ended(mortal: Running, place: str) -> None:
+    ops, person = await mortal.seat("Ops"), await mortal.person()
+    await person.send(ops.id, "before")
 
     async with session(place) as other:
         await other.execute(
@@ -61,14 +72,13 @@ async def test_the_server_goes_on_after_all_its_sessions_were_ended(server: Runn
 
     assert await sent(person, ops.id, "m-1")
     rows = await ops.api.claim(ops.id)
-    assert [row["id"] for row in rows][0] == kept
-    assert len(rows) == 2
+    assert [row["summary"] for row in rows] == ["before", "hi"]
 
 
 @requirement("P1", "M14")
-async def test_a_lock_that_a_dead_session_still_holds_is_a_refusal_and_not_the_end(server: Running, place: str) -> None:
+async def test_a_lock_that_a_dead_session_still_holds_is_a_refusal_and_not_the_end(mortal: Running, place: str) -> None:
     """After a network break PostgreSQL keeps the old session, and its lock, until it notices."""
-    ops, person = await server.seat("Ops"), await server.person()
+    ops, person = await mortal.seat("Ops"), await mortal.person()
     async with session(place) as rival, session(place) as killer:
         ((writer, key),) = await killer.fetch(_WRITER)
         taking = asyncio.create_task(rival.execute("SELECT pg_advisory_lock($1)", key))
