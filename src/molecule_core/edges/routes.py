@@ -22,7 +22,7 @@ from molecule_core.wire import strictjson
 T = TypeVar("T")
 _MOST_QUERY_FIELDS = 50
 # Of what a client sent, a refusal repeats no more than a person reads.
-_MOST_REPEATED = 300
+_MOST_REPEATED = 150
 
 PERSON, WORKSPACE, ADMIN = Kind.PERSON, Kind.WORKSPACE, Kind.ADMIN
 EVERYBODY = frozenset((PERSON, WORKSPACE, ADMIN))
@@ -116,7 +116,7 @@ class Call(Struct):
         try:
             return msgspec.convert(value, shape)
         except msgspec.ValidationError as error:
-            raise InvalidField(reason=str(error)[:_MOST_REPEATED]) from None
+            raise InvalidField(reason=_brief(str(error))) from None
 
 
 class Later(NamedTuple):
@@ -179,6 +179,11 @@ class Routes:
             raise MethodNotAllowed(method=method, allowed=", ".join(sorted(methods)))
         route, names = methods[method]
         return route, {names[0]: values[0]} if len(names) == 1 else dict(zip(names, values, strict=True))
+
+
+def _brief(text: str) -> str:
+    """A long text without its middle: its beginning says what is wrong, its end says where."""
+    return text if len(text) <= 2 * _MOST_REPEATED else f"{text[:_MOST_REPEATED]} … {text[-_MOST_REPEATED:]}"
 
 
 def json_answer(value: Any, status: int = 200) -> Answer:
