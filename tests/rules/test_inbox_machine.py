@@ -132,6 +132,7 @@ class Model:
         self.id = workspace_id
         self.head, self.floor = 0, 0
         self.inbox: list[Message] = []
+        self.own = ""
 
     def open(self, upto: int) -> list[Message]:
         """What is not handled, in order."""
@@ -195,14 +196,16 @@ class InboxMachine(RuleBasedStateMachine):
             assert found == (before[2] if before[1] == text else MessageIdReused)
             return
         box.head += 1
+        box.own = found.activity_id
         if id_ is not None:
             self.sent[box.id, id_] = (which, text, found)
 
     @rule(which=which)
     def log(self, which: int) -> None:
         """The agent reports on itself."""
-        self.world.run(self.world.writer.log(self.boxes[which].id, LogEntry(activity_type="agent_log")))
-        self.boxes[which].head += 1
+        box = self.boxes[which]
+        box.own = self.world.run(self.world.writer.log(box.id, LogEntry(activity_type="agent_log")))
+        box.head += 1
 
     @rule(which=which, lease=st.sampled_from([5, 60]), count=st.integers(1, 3))
     def claim(self, which: int, lease: int, count: int) -> None:
@@ -274,9 +277,9 @@ class InboxMachine(RuleBasedStateMachine):
 
     @rule(which=which)
     def ack_what_is_not_ones_own(self, which: int) -> None:
-        """Mail of the other inbox, and what never was."""
+        """Mail of the other inbox, a row of one's own log that is no mail, and what never was."""
         box, other = self.boxes[which], self.boxes[1 - which]
-        for id_ in ["nonsense", *(each.id for each in other.inbox[-1:])]:
+        for id_ in [box.own, "nonsense", *(each.id for each in other.inbox[-1:])]:
             assert self.world.refusal_or(self.world.writer.ack_one(box.id, id_, 1)) is NotFound
 
     @invariant()
@@ -371,6 +374,24 @@ def test_the_model_finds_out_an_inbox_that_lacks_one_guard(
         fault(world, monkeypatch)
         with pytest.raises(AssertionError):
             check_stories(world, 3000, phases=[Phase.generate], derandomize=True, report_multiple_bugs=False)
+
+
+@requirement("M18")
+@pytest.mark.parametrize("last", ["one", "up to"])
+def test_a_gap_that_closes_lets_the_floor_rise_over_all_that_was_handled_behind_it(world: World, last: str) -> None:
+    """Over more rows than one look of the floor takes, and over rows of the log that are no mail."""
+    (box,) = world.seats(1)
+    ids = []
+    for number in range(LIMIT):
+        ids.append(world.run(world.send(box, draft_of(None, str(number), None))).activity_id)
+        world.run(world.writer.log(box, LogEntry(activity_type="agent_log")))
+    for id_ in reversed(ids[1:]):
+        assert world.run(world.writer.ack_one(box, id_, None)) == 0
+    assert world.rows("inbox_state", workspace_id=box) == [(0, 0, LIMIT - 1)]
+    closing = world.writer.ack_one(box, ids[0], None) if last == "one" else world.writer.ack_upto(box, 1, None)
+    assert world.run(closing) == 2 * LIMIT - 1
+    assert world.rows("inbox_state", workspace_id=box) == [(2 * LIMIT - 1, LIMIT, 0)]
+    assert world.rows("handouts_upto", workspace_id=box, seq=1_000) == []
 
 
 # -- at the same moment ------------------------------------------------------------------------------------------------

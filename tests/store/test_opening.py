@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from molecule_core.ground.errors import MoleculeError, SchemaTooNew, StateInUse, StoreUnavailable
+from molecule_core.ground.errors import MoleculeError, SchemaTooNew, StateInUse, StoreDamaged, StoreUnavailable
 from molecule_core.store import postgres as postgres_module
 from molecule_core.store.database import SCHEMA_VERSION
 from tests.engines import Engine, new_database, open_store
@@ -70,7 +70,7 @@ async def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path: P
     path = tmp_path / "molecule.db"
     path.write_bytes(b"this is a letter, not a database. " * 200)
     store = open_store("sqlite", str(path))
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreDamaged, match="not a database"):
         await store.open()
     await store.close()
     assert path.read_bytes() == b"this is a letter, not a database. " * 200

@@ -112,7 +112,7 @@ class App:
         if isinstance(error, MoleculeError):
             return refusal(error)
         reference = self._ids.new()
-        _log.error("a request failed", exc_info=error, extra={"reference": reference})
+        _log.error("a request failed, reference %s", reference, exc_info=error, extra={"reference": reference})
         return refusal(Unexpected(reference=reference))
 
 

@@ -92,6 +92,8 @@ class Guards:
         own = self._org.workspace(caller.id)
         if reach is Reach.OWN or own is None:
             raise NotFound(what="workspace")
+        if own.removed_at is not None:
+            raise WorkspaceRemoved(id=own.id, removed_at=rfc3339(own.removed_at))
         if workspace.removed and not related(self._org, own, workspace):
             raise NotFound(what="workspace")
 

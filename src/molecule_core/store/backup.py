@@ -1,6 +1,7 @@
 """Copies of an SQLite store: taken while it is in use, put back while it is not."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -10,6 +11,9 @@ from molecule_core.ground.errors import BackupFailed, SchemaTooNew, StateInUse
 from molecule_core.ground.ids import Ids
 from molecule_core.store.database import SCHEMA_VERSION
 from molecule_core.store.sqlite import DATABASE_FILE, lock_for_one_process
+
+# Other programs keep a schema number in a table called meta too; these names together are ours.
+_OURS = ("activities", "events", "inboxes", "workspaces")
 
 
 def database_in(state: Path) -> Path:
@@ -83,9 +87,12 @@ def fault_of(database: Path) -> str:
         connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
         verdict = str(connection.execute("PRAGMA quick_check(1)").get)
         found = int(str(connection.execute("SELECT value FROM meta WHERE name = 'schema'").get))
+        tables = connection.execute(f"SELECT count(*) FROM sqlite_schema WHERE name IN {_OURS}").get
         connection.close()
     except (apsw.Error, ValueError) as error:
         return f"it cannot be read ({error})"
+    if tables != len(_OURS):
+        return "it is a database of another program"
     if found > SCHEMA_VERSION:
         return SchemaTooNew(found=found, known=SCHEMA_VERSION).text
     return "" if verdict == "ok" else f"it is damaged ({verdict})"
@@ -95,9 +102,10 @@ def _put_aside(database: Path, clock: Clock) -> Path | None:
     if not database.exists():
         return None
     # Closing the last connection of a healthy store folds its write-ahead log in, so that one file is the whole store.
-    connection = apsw.Connection(str(database))
-    connection.pragma("wal_checkpoint", "TRUNCATE")
-    connection.close()
+    with suppress(apsw.Error):  # a damaged one is put aside as it is
+        connection = apsw.Connection(str(database))
+        connection.pragma("wal_checkpoint", "TRUNCATE")
+        connection.close()
     aside = database.with_name(f"{database.stem}.before-restore-{clock.now()}.db")
     for suffix in ("-wal", "-shm"):
         log = database.with_name(database.name + suffix)

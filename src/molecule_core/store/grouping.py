@@ -2,14 +2,17 @@
 
 import asyncio
 import itertools
+import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from molecule_core.ground.errors import MoleculeError, ServerBusy, StoreUnavailable
+from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.store.database import Command, Decision, Event, Step, WriteSet
 from molecule_core.store.queries import Params
+
+_log = logging.getLogger("molecule.store")
 
 
 class Pending:
@@ -52,7 +55,10 @@ class Pending:
     def settle(self) -> None:
         """Tells the caller, after the commit."""
         if self.write_set is not None and self.write_set.then is not None:
-            self.write_set.then()
+            try:
+                self.write_set.then()
+            except Exception:
+                _log.exception("what is in memory could not be brought up to date; a restart does it")
         if self.future.done():  # the caller went away; what was written stays written
             return
         if self.error is not None:
@@ -182,6 +188,14 @@ async def write_groups(
             for pending in group:
                 pending.fail(error)
             continue
+        except Exception as error:
+            # A mistake of ours in one command, seen only while writing: the others go on, and so does the writer.
+            if len(group) > 1:
+                queue.replay_alone(group)
+            else:
+                _log.exception("a command could not be written")
+                group[0].fail(error)
+            continue
         for pending in group:
             pending.settle()
         ring(key for pending in group if pending.write_set is not None for key in pending.write_set.rings)
@@ -189,4 +203,4 @@ async def write_groups(
 
 def _alone_refusal(pending: Pending, conflict: Exception) -> Exception:
     """A command that conflicts with nobody else has its own refusal, or has made a mistake that the log should show."""
-    return pending.error if isinstance(pending.error, MoleculeError) else conflict
+    return pending.error or conflict

@@ -162,7 +162,7 @@ class PostgresStore(Store):
                 await transaction.commit()
             else:
                 await transaction.rollback()
-        except asyncpg.IntegrityConstraintViolationError as error:
+        except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
             raise Conflict(str(error)) from error
         except _BROKEN as error:
             raise StoreUnavailable from error
@@ -171,7 +171,11 @@ class PostgresStore(Store):
         """The one connection that writes; a new one if the server hung up."""
         if self._writing is None or self._writing.is_closed():
             self._writing = None
-            self._writing = await self._connect()
+            try:
+                self._writing = await self._connect()
+            except StateInUse as error:
+                # Our own lost session, which PostgreSQL has not noticed yet: the next try will find it gone.
+                raise StoreUnavailable from error
         return self._writing
 
     async def _in_transaction(self, connection: asyncpg.Connection, group: list[Pending]) -> None:
@@ -238,6 +242,9 @@ class PostgresStore(Store):
     async def _read_set(self, connection: asyncpg.Connection, name: str, batch: list[Params]) -> list[list[Row]]:
         """The rows of one named query for many parameters, in one round trip."""
         query = self._queries[name]
+        if not query.names:
+            rows: list[Row] = await connection.fetch(query.sql)
+            return [rows for _ in batch]
         if len(batch) == 1:
             return [await connection.fetch(query.sql, *query.bind(batch[0]))]
         if name not in self._sets:

@@ -163,6 +163,9 @@ class SqliteStore(Store):
         except apsw.Error as error:
             self._undo()
             raise StoreUnavailable from error
+        except BaseException:
+            self._undo()
+            raise
 
     async def _to_disk(self) -> None:
         """Commits: on the loop while the disk is quick, in a thread while it is slow."""

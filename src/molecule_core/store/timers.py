@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from molecule_core.ground.clock import SECOND, Clock
+from molecule_core.ground.errors import StoreUnavailable
 from molecule_core.store.database import Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
@@ -19,6 +20,8 @@ _LONGEST_SLEEP_SECONDS = 86_400.0
 _log = logging.getLogger("molecule.timers")
 # After a failed call: long enough not to spin on a broken store, short enough to catch up quickly.
 _RETRY_SECONDS = 5.0
+# So many of what is due first are looked at together.
+_LOOKED_AT = 100
 
 
 def timer(kind: str, key: str, due: int) -> tuple[str, Params]:
@@ -33,6 +36,7 @@ class Timers:
         self._store = store
         self._clock = clock
         self._wakeups = wakeups
+        self._not_before: dict[tuple[str, str], int] = {}
         self._owners: dict[str, Callable[[str], Awaitable[None]]] = {}
 
     def owner(self, kind: str, on_due: Callable[[str], Awaitable[None]]) -> None:
@@ -45,16 +49,31 @@ class Timers:
             await self._wakeups.until(TIMERS, self._look, _LONGEST_SLEEP_SECONDS)
 
     async def _look(self) -> Look[bool]:
-        rows = await self._store.rows("next_timers", {"count": 1})
-        if not rows:
-            return Look(None)
-        kind, key, due = rows[0]
-        early = (due - self._clock.now()) / SECOND
-        if early > 0:
-            return Look(None, again_in=early)
+        """Calls the owners of what is due. One that fails is asked again later and holds up nobody."""
+        try:
+            rows = await self._store.rows("next_timers", {"count": _LOOKED_AT})
+        except StoreUnavailable:
+            return Look(None, again_in=_RETRY_SECONDS)
+        called, soonest = False, None
+        for kind, key, wish in rows:
+            now = self._clock.now()
+            due = max(wish, self._not_before.get((kind, key), 0))
+            if due <= now and await self._call(kind, key):
+                called = True
+                continue
+            if due <= now:
+                self._not_before[kind, key] = due = now + round(_RETRY_SECONDS * SECOND)
+            soonest = due if soonest is None else min(soonest, due)
+        if called:
+            return Look(found=True)
+        return Look(None, again_in=None if soonest is None else max(0.0, (soonest - self._clock.now()) / SECOND))
+
+    async def _call(self, kind: str, key: str) -> bool:
+        """Whether the owner of a timer did what it was to do."""
         try:
             await self._owners[kind](key)
         except Exception:
-            _log.exception("a timer's owner failed; it is asked again")
-            return Look(None, again_in=_RETRY_SECONDS)
-        return Look(found=True)
+            _log.exception("the owner of a timer failed; it is asked again")
+            return False
+        self._not_before.pop((kind, key), None)
+        return True
