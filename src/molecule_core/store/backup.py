@@ -13,7 +13,7 @@ from molecule_core.store.database import SCHEMA_VERSION
 from molecule_core.store.sqlite import DATABASE_FILE, lock_for_one_process
 
 # Other programs keep a schema number in a table called meta too; these names together are ours.
-_OURS = ("activities", "events", "inboxes", "workspaces")
+_OURS = {"activities", "events", "inboxes", "workspaces"}
 
 
 def database_in(state: Path) -> Path:
@@ -87,11 +87,11 @@ def fault_of(database: Path) -> str:
         connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
         verdict = str(connection.execute("PRAGMA quick_check(1)").get)
         found = int(str(connection.execute("SELECT value FROM meta WHERE name = 'schema'").get))
-        tables = connection.execute(f"SELECT count(*) FROM sqlite_schema WHERE name IN {_OURS}").get
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
         connection.close()
     except (apsw.Error, ValueError) as error:
         return f"it cannot be read ({error})"
-    if tables != len(_OURS):
+    if not _OURS <= tables:
         return "it is a database of another program"
     if found > SCHEMA_VERSION:
         return SchemaTooNew(found=found, known=SCHEMA_VERSION).text
