@@ -91,7 +91,7 @@ def fault_of(database: Path) -> str:
         connection.close()
     except (apsw.Error, ValueError) as error:
         return f"it cannot be read ({error})"
-    if not _OURS <= tables:
+    if _OURS - tables:
         return "it is a database of another program"
     if found > SCHEMA_VERSION:
         return SchemaTooNew(found=found, known=SCHEMA_VERSION).text
