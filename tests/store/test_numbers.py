@@ -37,6 +37,16 @@ async def test_a_refusal_after_a_number_was_taken_leaves_no_gap(bench: Bench) ->
 
 
 @requirement("M16")
+async def test_a_number_that_a_group_took_and_did_not_write_is_taken_again(bench: Bench) -> None:
+    def decide() -> Decision[Any]:
+        return WriteSet((yield Take("last_seq", "w")))
+
+    assert await bench.run(numbered("w")) == 1
+    assert await bench.run(Command("org", (), decide)) == 2
+    assert await bench.run(numbered("w")) == 2
+
+
+@requirement("M16")
 async def test_a_number_can_be_looked_at_without_taking_it(bench: Bench) -> None:
     def looking() -> Decision[Any]:
         return WriteSet((yield Peek("last_seq", "w")))

@@ -163,6 +163,16 @@ async def test_an_owner_that_fails_does_not_hold_up_the_others(diary: Diary) -> 
     assert ("a", 12) in await diary.after(30)
 
 
+async def test_an_owner_that_fails_for_all_its_keys_does_not_hold_up_the_others_either(diary: Diary) -> None:
+    """Such as one timer for each workspace, and a mistake in what they all do."""
+    diary.failures = 1_000_000
+    await diary.set({f"f{number}": 10 for number in range(250)}, kind="failing")
+    await diary.set({"a": 11})
+    await diary.asleep()
+    await diary.after(12)
+    assert "a" in [key for key, _ in await diary.after(30)]
+
+
 async def test_a_timer_whose_owner_this_server_does_not_know_does_not_hold_up_the_others(diary: Diary) -> None:
     """It may belong to a newer server beside this one, or to a slice that was taken out."""
     await diary.set({"x": 10}, kind="of another version")

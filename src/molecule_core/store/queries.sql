@@ -19,6 +19,10 @@ FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
 INSERT INTO timers (kind, key, due) VALUES (:kind, :key, :due)
 ON CONFLICT (kind, key) DO UPDATE SET due = excluded.due;
 
+-- name: put_off_timer
+-- a timer whose owner failed is due later, unless it was set anew meanwhile
+UPDATE timers SET due = :later WHERE kind = :kind AND key = :key AND due = :due;
+
 -- name: next_timers
 -- what is due first
 SELECT kind, key, due FROM timers ORDER BY due LIMIT :count;

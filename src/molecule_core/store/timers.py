@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import StoreUnavailable
-from molecule_core.store.database import Store
+from molecule_core.store.database import Command, Decision, Store, WriteSet
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
 
@@ -36,7 +36,6 @@ class Timers:
         self._store = store
         self._clock = clock
         self._wakeups = wakeups
-        self._not_before: dict[tuple[str, str], int] = {}
         self._owners: dict[str, Callable[[str], Awaitable[None]]] = {}
 
     def owner(self, kind: str, on_due: Callable[[str], Awaitable[None]]) -> None:
@@ -49,24 +48,18 @@ class Timers:
             await self._wakeups.until(TIMERS, self._look, _LONGEST_SLEEP_SECONDS)
 
     async def _look(self) -> Look[bool]:
-        """Calls the owners of what is due. One that fails is asked again later and holds up nobody."""
+        """Calls the owners of what is due. One that fails is put off, and so holds up nobody."""
         try:
             rows = await self._store.rows("next_timers", {"count": _LOOKED_AT})
+            due_now = [(kind, key, due) for kind, key, due in rows if due <= self._clock.now()]
+            failed = [row for row in due_now if not await self._call(row[0], row[1])]
+            if failed:
+                await self._put_off(failed)
         except StoreUnavailable:
             return Look(None, again_in=_RETRY_SECONDS)
-        called, soonest = False, None
-        for kind, key, wish in rows:
-            now = self._clock.now()
-            due = max(wish, self._not_before.get((kind, key), 0))
-            if due <= now and await self._call(kind, key):
-                called = True
-                continue
-            if due <= now:
-                self._not_before[kind, key] = due = now + round(_RETRY_SECONDS * SECOND)
-            soonest = due if soonest is None else min(soonest, due)
-        if called:
+        if due_now:
             return Look(found=True)
-        return Look(None, again_in=None if soonest is None else max(0.0, (soonest - self._clock.now()) / SECOND))
+        return Look(None, again_in=max(0.0, (rows[0][2] - self._clock.now()) / SECOND) if rows else None)
 
     async def _call(self, kind: str, key: str) -> bool:
         """Whether the owner of a timer did what it was to do."""
@@ -75,5 +68,17 @@ class Timers:
         except Exception:
             _log.exception("the owner of a timer failed; it is asked again")
             return False
-        self._not_before.pop((kind, key), None)
         return True
+
+    async def _put_off(self, failed: list[tuple[str, str, int]]) -> None:
+        """In the table, where they then stand behind what is due; but not where a new wish came meanwhile."""
+        later = self._clock.now() + round(_RETRY_SECONDS * SECOND)
+        writes: list[tuple[str, Params]] = [
+            ("put_off_timer", {"kind": kind, "key": key, "due": due, "later": later}) for kind, key, due in failed
+        ]
+
+        def decide() -> Decision[None]:
+            yield from ()
+            return WriteSet(None, writes)
+
+        await self._store.run(Command("", (("timers",),), decide))
