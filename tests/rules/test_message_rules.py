@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from molecule_core.ground.errors import AttemptMissing, MessageIdReused, StaleAttempt
+from molecule_core.ground.errors import AttemptMissing, InvalidField, MessageIdReused, StaleAttempt
 from molecule_core.messages.model import Draft, Filters, Handout, Inbox, Receipt, Sender
 from molecule_core.messages.rules import (
     check_attempt,
+    check_own_attempt,
     content_hash,
     contiguous,
     hash_of_parts,
@@ -155,6 +156,15 @@ def test_an_ack_is_for_the_hand_over_that_is_current(
 def test_a_refused_ack_names_both_attempts() -> None:
     with pytest.raises(StaleAttempt, match="for attempt 2, but the message was handed out again as attempt 5"):
         check_attempt(_handed_out(5), 2)
+
+
+@requirement("M18")
+def test_an_ack_of_one_message_names_a_hand_over_that_really_was() -> None:
+    check_own_attempt(_handed_out(2), 2)
+    check_own_attempt(None, 1)
+    for handout, attempt in ((_handed_out(2), 3), (_handed_out(2), 999), (None, 2)):
+        with pytest.raises(InvalidField, match="was never handed out"):
+            check_own_attempt(handout, attempt)
 
 
 # -- the floor ---------------------------------------------------------------------------------------------------------

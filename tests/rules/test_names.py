@@ -187,3 +187,10 @@ def test_a_shortened_text_is_one_line_within_its_limit_and_says_when_it_was_cut(
         assert found == whole
     if found.endswith("…") and not whole.startswith(found):
         assert whole.startswith(found[:-1].rstrip())
+
+
+@requirement("M5")
+@pytest.mark.parametrize("blank", ["\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"])
+def test_a_letter_that_nobody_sees_is_refused(blank: str) -> None:
+    with pytest.raises(InvalidName, match=f"U.{ord(blank):04X}"):
+        clean_name(f"Ops{blank}", 120)

@@ -89,3 +89,24 @@ async def test_a_decision_of_another_try_is_forgotten_before_a_replay() -> None:
 
 def _state(pending: Pending) -> tuple[object, object, bool]:
     return pending.write_set, pending.error, pending.taken
+
+
+class _CountedKey:
+    """A key that counts how often somebody looks at it."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        _CountedKey.looks += 1
+        return 1
+
+
+async def test_a_crowd_behind_one_key_is_not_walked_past_again_for_every_group() -> None:
+    queue, key, crowd = Queue(Limits()), _CountedKey(), 2_000
+    futures = [queue.put(write(keys=(key,))) for _ in range(crowd)]
+    queue.close()
+    _CountedKey.looks = 0
+    while await queue.take():
+        pass
+    assert len(futures) == crowd
+    assert _CountedKey.looks < crowd * crowd / 2

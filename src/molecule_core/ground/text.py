@@ -11,6 +11,8 @@ _ID = re.compile(r"[A-Za-z0-9._:-]+")
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # The joiners are format characters too, but emoji and several scripts are written with them.
 _JOINERS = {"\u200c", "\u200d"}
+# Letters to Unicode, nothing to the eye: fillers and the combining joiner.
+_BLANK_LETTERS = {"\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"}
 _INVISIBLE = " \u200c\u200d"
 
 
@@ -32,7 +34,11 @@ def hidden_character(text: str) -> str | None:
     """The first control, bidi, tag or other invisible character of a line, if there is one."""
     if text.isascii() and text.isprintable():
         return None
-    return next((c for c in text if unicodedata.category(c) in _HIDDEN and c not in _JOINERS), None)
+    return next((c for c in text if c in _BLANK_LETTERS or _is_hidden(c)), None)
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN and character not in _JOINERS
 
 
 def clean_line(text: str, limit: int, what: str) -> str:

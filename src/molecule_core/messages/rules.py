@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.ground.errors import AttemptMissing, MessageIdReused, StaleAttempt
+from molecule_core.ground.errors import AttemptMissing, InvalidField, MessageIdReused, StaleAttempt
 from molecule_core.messages.model import Draft, Handout, Inbox, Receipt
 from molecule_core.wire.a2a import IDENTITY_KEYS
 
@@ -47,6 +47,14 @@ def check_attempt(handout: Handout | None, attempt: int | None) -> None:
         raise AttemptMissing
     if attempt < handout.attempt:
         raise StaleAttempt(attempt=attempt, current=handout.attempt)
+
+
+def check_own_attempt(handout: Handout | None, attempt: int | None) -> None:
+    """The same for an ack of one message, which names a hand-over that really was. Raises also InvalidField."""
+    check_attempt(handout, attempt)
+    handed_out = handout.attempt if handout is not None else 0
+    if attempt is not None and attempt > max(handed_out, 1):
+        raise InvalidField(reason=f"attempt {attempt} of this message was never handed out; the last was {handed_out}")
 
 
 def contiguous(inbox: Inbox, rows: list[tuple[int, bool]]) -> tuple[Inbox, int]:

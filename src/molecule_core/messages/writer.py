@@ -257,7 +257,7 @@ class MessageWriter:
     async def ack_one(self, workspace_id: str, activity_id: str, attempt: int | None) -> int:
         """One message is handled; returns how far the inbox is handled without a gap.
 
-        Raises NotFound, AttemptMissing, StaleAttempt."""
+        Raises NotFound, AttemptMissing, StaleAttempt, InvalidField."""
 
         def decide() -> Decision[int]:
             inbox = yield from _inbox_of(workspace_id)
@@ -269,7 +269,7 @@ class MessageWriter:
             handout = Handout(*noted[0]) if noted else None
             if seq <= inbox.acked_seq or (handout is not None and handout.acked_at is not None):
                 return WriteSet(inbox.acked_seq)
-            rules.check_attempt(handout, attempt)
+            rules.check_own_attempt(handout, attempt)
             return (yield from self._acking_single(workspace_id, inbox, [(seq, handout.attempt if handout else 0)]))
 
         return await self._store.run(self._on_inbox(workspace_id, decide))
@@ -277,7 +277,8 @@ class MessageWriter:
     async def ack_cursor(self, workspace_id: str, seq: int, filters: Filters) -> int:
         """What an old client has behind its cursor is handled: all that matches its filters, up to a number."""
         inbox = await self._inbox(workspace_id)
-        if inbox.acked_seq >= seq:
+        shows_no_mail = filters.activity_type not in (None, RECEIVE)
+        if inbox.acked_seq >= seq or shows_no_mail:
             return inbox.acked_seq
         if filters.whole_inbox:
             return await self.ack_upto(workspace_id, seq, None)

@@ -67,7 +67,8 @@ def subtree(tree: Tree, workspace: Workspace) -> list[Workspace]:
 
 
 def peers(tree: Tree, workspace: Workspace) -> list[Workspace]:
-    """Whom a workspace may talk to: siblings, then children, then the parent."""
+    """The neighbours: siblings, then children, then the parent. (Where levels may be skipped, a workspace may talk to
+    more than it lists; existing clients rely on this list.)"""
     parent = tree.workspace(workspace.parent_id) if workspace.parent_id is not None else None
     level = tree.children(parent) if parent is not None else tree.roots(workspace.org_id)
     siblings = [other for other in level if other.id != workspace.id]

@@ -15,6 +15,10 @@ from molecule_core.store.queries import Params
 _log = logging.getLogger("molecule.store")
 
 
+# Thousands of commands for one key must not be walked past again for every group.
+_MOST_SKIPPED = 256
+
+
 class Pending:
     """A command on its way: its caller's future and, once decided, its write set or its refusal."""
 
@@ -148,7 +152,7 @@ class Queue:
         group: list[Pending] = []
         later: list[Pending] = []
         used: set[Hashable] = set()
-        while self._waiting and len(group) < self._limits.group_commands:
+        while self._waiting and len(group) < self._limits.group_commands and len(later) < _MOST_SKIPPED:
             pending = self._waiting.popleft()
             if pending.command.alone:
                 if group or later:
