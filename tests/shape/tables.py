@@ -7,10 +7,13 @@ TABLES: dict[str, str] = {
     "persons": "access",
     "person_tokens": "access",
     "workspace_tokens": "access",
+    "logins": "access",
+    "sessions": "access",
     "orgs": "org",
     "workspaces": "org",
     "heartbeats": "org",
     "activities": "messages",
     "inboxes": "messages",
     "handouts": "messages",
+    "read_marks": "messages",
 }

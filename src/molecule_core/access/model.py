@@ -42,5 +42,13 @@ class Person(Struct, frozen=True):
     created_at: int
 
 
+class Login(Struct, frozen=True):
+    """Somebody has logged in. `session` is the token of the session, shown this once; times in microseconds."""
+
+    person: Person
+    session: str
+    expires_at: int
+
+
 ADMIN = Caller(kind=Kind.ADMIN, id="admin", org_id="", role=Role.OWNER, name="admin")
 """The holder of the server's own token: an owner of every organisation."""

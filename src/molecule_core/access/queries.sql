@@ -27,3 +27,30 @@ WHERE t.hash = :hash AND t.revoked_at IS NULL;
 -- name: workspace_by_token
 -- which workspace a live token belongs to
 SELECT workspace_id, org_id FROM workspace_tokens WHERE hash = :hash AND revoked_at IS NULL;
+
+-- name: insert_login
+-- a link that lets a person in once, hashed
+INSERT INTO logins (hash, person_id, created_at, expires_at) VALUES (:hash, :person_id, :created_at, :expires_at);
+
+-- name: login_by_hash
+-- whom a link lets in, until when, and whether it was used
+SELECT p.id, p.org_id, p.name, p.role, p.created_at, l.expires_at, l.used_at
+FROM logins l JOIN persons p ON p.id = l.person_id WHERE l.hash = :hash;
+
+-- name: use_login
+-- a link has let its person in
+UPDATE logins SET used_at = :now WHERE hash = :hash;
+
+-- name: insert_session
+-- a person is logged in, the session's token hashed
+INSERT INTO sessions (hash, person_id, created_at, expires_at) VALUES (:hash, :person_id, :created_at, :expires_at);
+
+-- name: end_session
+-- a person has logged out
+UPDATE sessions SET ended_at = :now WHERE hash = :hash AND ended_at IS NULL;
+
+-- name: person_by_session
+-- whom a live session belongs to
+SELECT p.id, p.org_id, p.role, p.name, s.expires_at
+FROM sessions s JOIN persons p ON p.id = s.person_id
+WHERE s.hash = :hash AND s.ended_at IS NULL;

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from molecule_core.access.model import ADMIN, Caller, Kind, Person, Role
 from molecule_core.ground.clock import Clock
-from molecule_core.ground.tokens import PERSON_PREFIX, WORKSPACE_PREFIX, hash_of, prefix_of
+from molecule_core.ground.tokens import PERSON_PREFIX, SESSION_PREFIX, WORKSPACE_PREFIX, hash_of, prefix_of
 from molecule_core.store.database import Row, Store
 
 # A known token costs one dictionary look-up; above this many the oldest is forgotten and looked up again.
@@ -13,13 +13,15 @@ _REMEMBERED = 200_000
 
 
 class AccessReader:
-    """Knows who holds which credential. Remembers what it looked up: a token never changes its holder."""
+    """Knows who holds which credential. Remembers what it looked up: a token never changes its
+    holder."""
 
     def __init__(self, store: Store, clock: Clock, admin_token: str) -> None:
         self._store = store
         self._clock = clock
         self._admin_hash = hash_of(admin_token)
         self._known: dict[str, Caller] = {}
+        self._ended: set[str] = set()
 
     def known(self, token: str) -> Caller | None:
         """Who holds this token, if it was looked up before and lives."""
@@ -31,6 +33,8 @@ class AccessReader:
         known = self._known.get(hashed)
         if known is None:
             known = await self._look_up(token, hashed)
+            if hashed in self._ended:
+                return None
             if known is not None:
                 self._remember(hashed, known)
         return self._living(known)
@@ -48,12 +52,20 @@ class AccessReader:
             return _workspace(await self._store.rows("workspace_by_token", {"hash": hashed}))
         if prefix == PERSON_PREFIX:
             return _person(await self._store.rows("person_by_token", {"hash": hashed}))
+        if prefix == SESSION_PREFIX:
+            return _person(await self._store.rows("person_by_session", {"hash": hashed}))
         return None
 
     def _remember(self, hashed: str, caller: Caller) -> None:
         if len(self._known) >= _REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[hashed] = caller
+
+    def forget(self, token: str) -> None:
+        """A session has ended: it opens nothing any more."""
+        hashed = hash_of(token)
+        self._ended.add(hashed)  # a look-up that began before may end after this
+        self._known.pop(hashed, None)
 
     async def persons(self, org_id: str) -> list[Person]:
         """The persons of an organisation, oldest first."""

@@ -72,6 +72,10 @@ class MethodNotAllowed(MoleculeError):
     """this path takes {allowed}, not {method}."""
 
 
+class WebSocketNeeded(MoleculeError):
+    """this path speaks WebSocket (version 13). Connect with a WebSocket client, or read GET /events/stream."""
+
+
 class InvalidField(MoleculeError):
     """invalid request: {reason}"""
 
@@ -85,6 +89,14 @@ class MissingCredential(MoleculeError):
 
 class InvalidCredential(MoleculeError):
     """invalid workspace auth token: it is mistyped, expired or revoked; ask the operator for a new one"""
+
+
+class InvalidLogin(MoleculeError):
+    """this login link was used before, or is too old. Ask for a new one: molecule login-link"""
+
+
+class CrossOrigin(MoleculeError):
+    """this request comes from another page than this server's own. Open the server's own address, or use a token."""
 
 
 class CredentialNotAccepted(MoleculeError):
@@ -223,6 +235,10 @@ class SchemaTooNew(MoleculeError):
 
 class BackupFailed(MoleculeError):
     """that did not work: {reason}"""
+
+
+class LoginLinkFailed(MoleculeError):
+    """no login link: {reason}"""
 
 
 class BadSettings(MoleculeError):

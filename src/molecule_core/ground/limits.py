@@ -41,5 +41,16 @@ class Limits(Struct, frozen=True, kw_only=True):
     silence_seconds: Annotated[Count, Meta(description="without a heartbeat, then offline")] = 90
     sweep_seconds: Annotated[Count, Meta(description="between two looks for silent workspaces")] = 15
     person_token_days: Annotated[Count, Meta(description="life of a person's token")] = 90
+    login_seconds: Annotated[Count, Meta(description="a one-time login link is good for")] = 900
+    session_days: Annotated[Count, Meta(description="life of a login in a browser")] = 30
     idle_seconds: Annotated[Count, Meta(description="a connection without a request is kept")] = 75
+    subscriber_bytes: Annotated[Count, Meta(description="events one live reader may leave unread, then it is cut")] = (
+        1 << 20
+    )
+    resume_events: Annotated[Count, Meta(description="events a live reader may catch up on; beyond it a snapshot")] = (
+        5000
+    )
+    live_seconds: Annotated[Count, Meta(description="between two signs of life on a quiet live channel")] = 15
+    frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
+    unread_count: Annotated[Count, Meta(description="unread messages of one chat are counted up to")] = 100
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000

@@ -40,6 +40,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.public_url.rstrip("/") or f"http://{host}:{self.port}"
 
+    @property
+    def cookie(self) -> str:
+        """The name of the session cookie. Browsers share cookies between the ports of a host, so it holds the port."""
+        return "__Host-molecule" if self.url.startswith("https:") else f"molecule_{self.port}"
+
 
 def load_settings(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
     """The settings in force. Raises BadSettings, which names the one that is wrong."""

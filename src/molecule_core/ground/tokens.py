@@ -7,7 +7,8 @@ import zlib
 from molecule_core.ground.ids import Randomness
 
 WORKSPACE_PREFIX, PERSON_PREFIX, ADMIN_PREFIX = "mol_ws_", "mol_pt_", "mol_ad_"
-"""So that scanners, logs and people see what they hold. The three kinds share no table."""
+SESSION_PREFIX, LOGIN_PREFIX = "mol_se_", "mol_ln_"
+"""So that scanners, logs and people see what they hold. No two of them share a table."""
 SHORTEST_OWN_TOKEN = 24
 """An admin token that an operator chose must be about as hard to guess as a long passphrase."""
 _CHECKSUM_LENGTH = 8

@@ -91,7 +91,7 @@ class Command(Struct, Generic[T]):
     alone: bool = False
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Conflict(Exception):
@@ -118,6 +118,9 @@ class Store(Protocol):
 
     async def rows(self, name: str, params: Params) -> Sequence[Row]:
         """The rows of a named query that only reads what is committed."""
+
+    async def rows_of_each(self, name: str, batch: Sequence[Params]) -> Sequence[Sequence[Row]]:
+        """The rows of one such query for many parameters, in their order, in one round trip."""
 
     def highest(self, name: str, key: str) -> int | None:
         """A number that no committed number of a sequence exceeds, if this process is sure to know one; else None.

@@ -28,7 +28,10 @@ class Fact(Struct, frozen=True):
 
 
 def entry(org_id: str, seq: int, event: Event, at: int) -> Params:
-    """An event with its place in the journal, as parameters of `append_event`. KeyError: the event is in no table."""
+    """An event with its place in the journal, as parameters of `append_event`. KeyError: the event is in no table, or
+    transient."""
+    if not EVENTS[event.name].journaled:
+        raise KeyError(event.name)
     return {
         "org_id": org_id,
         "seq": seq,
@@ -54,6 +57,15 @@ class Journal:
         rows: Sequence[Row] = await self._store.rows("events_after", {"org_id": org_id, "seq": seq, "count": count})
         return [Fact(*row) for row in rows]
 
+    async def after_for(
+        self, org_id: str, seq: int, count: int, *, upto: int, workspace_id: str, peers: str
+    ) -> list[Fact]:
+        """The same for one workspace: what is about itself, and of its peers what peers may see. `peers` holds their
+        ids, a comma before and behind each. Nothing behind `upto`."""
+        wish = {"org_id": org_id, "workspace_id": workspace_id, "peers": peers}
+        rows = await self._store.rows("events_after_for", {**wish, "seq": seq, "upto": upto, "count": count})
+        return [Fact(*row) for row in rows]
+
     async def head(self, org_id: str) -> int:
         """The highest number in use; 0 for an empty journal."""
         rows = await self._store.rows("last_event", {"key": org_id})
@@ -63,6 +75,11 @@ class Journal:
 def log_key(workspace_id: str) -> str:
     """The wake-up key of a workspace's log."""
     return f"log:{workspace_id}"
+
+
+def pulse_key(org_id: str) -> str:
+    """The wake-up key of what the agents of an organisation say of themselves between two facts."""
+    return f"pulse:{org_id}"
 
 
 def org_key(org_id: str) -> str:

@@ -38,7 +38,7 @@ from molecule_core.store.grouping import (
     write_groups,
 )
 from molecule_core.store.journal import entry
-from molecule_core.store.queries import Dialect, Params, Query, load_queries, load_schema
+from molecule_core.store.queries import Dialect, Params, Query, load_migrations, load_queries, load_schema
 
 # Any number, but always the same: the lock that one server process holds, and the one that guards the schema.
 _SERVER_LOCK = 0x4D4F4C01
@@ -107,7 +107,8 @@ class PostgresStore(Store):
         return connection
 
     async def _prepare_schema(self, connection: asyncpg.Connection) -> None:
-        """Creates the schema in an empty database; refuses one that a newer Molecule wrote."""
+        """Creates the schema in an empty database, brings an older one forward; refuses one that a newer Molecule
+        wrote."""
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
             if await connection.fetchval("SELECT to_regclass('meta')") is None:
@@ -115,6 +116,10 @@ class PostgresStore(Store):
                 for name, value in (("schema", str(SCHEMA_VERSION)), ("epoch", self._ids.new())):
                     await connection.execute(self._queries["set_meta"].sql, name, value)
             found = int(await connection.fetchval(self._queries["meta_value"].sql, "schema"))
+            if found < SCHEMA_VERSION:
+                for step in load_migrations("postgres", found):
+                    await connection.execute(step)
+                await connection.execute(self._queries["set_meta"].sql, "schema", str(SCHEMA_VERSION))
         if found > SCHEMA_VERSION:
             raise SchemaTooNew(found=found, known=SCHEMA_VERSION)
 
@@ -139,6 +144,17 @@ class PostgresStore(Store):
         except _BROKEN as error:
             raise StoreUnavailable from error
         return found
+
+    async def rows_of_each(self, name: str, batch: Sequence[Params]) -> Sequence[Sequence[Row]]:
+        if self._pool is None:
+            raise StoreUnavailable
+        if not batch:
+            return []
+        try:
+            async with self._pool.acquire() as connection:
+                return await self._read_set(connection, name, list(batch))
+        except _BROKEN as error:
+            raise StoreUnavailable from error
 
     def highest(self, name: str, key: str) -> int | None:
         return None  # another process may have written meanwhile

@@ -12,6 +12,7 @@ A statement is written as
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
+from importlib.resources.abc import Traversable
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
@@ -82,5 +83,16 @@ def load_queries(dialect: Dialect) -> dict[str, Query]:
 
 def load_schema(dialect: Dialect) -> str:
     """The whole schema. Text in `/*sqlite: ... */` is meant for SQLite alone; to PostgreSQL it is a comment."""
-    source = resources.files("molecule_core").joinpath("store", "schema.sql").read_text(encoding="utf-8")
+    return _in_dialect(resources.files("molecule_core").joinpath("store", "schema.sql"), dialect)
+
+
+def load_migrations(dialect: Dialect, found: int) -> list[str]:
+    """The steps from a schema that was found to the one of `schema.sql`, oldest first."""
+    folder = resources.files("molecule_core").joinpath("store", "migrations")
+    steps = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    return [_in_dialect(file, dialect) for file in steps if int(file.name.removesuffix(".sql")) > found]
+
+
+def _in_dialect(file: Traversable, dialect: Dialect) -> str:
+    source = file.read_text(encoding="utf-8")
     return re.sub(r"/\*sqlite: (.*?) \*/", r"\1", source) if dialect == "sqlite" else source

@@ -14,6 +14,14 @@ VALUES (:org_id, :seq, :name, :workspace_id, :audience, :entity_kind, :entity_id
 SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload
 FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
 
+-- name: events_after_for
+-- the same for one workspace, up to a number: what is about itself, and of its peers what peers may see
+SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload
+FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
+    workspace_id = :workspace_id
+    OR (audience = 'peers' AND CAST(:peers AS TEXT) LIKE '%,' || workspace_id || ',%')
+) ORDER BY seq LIMIT :count;
+
 -- name: set_timer
 -- asks to be called at a time; an earlier wish under the same key is replaced
 INSERT INTO timers (kind, key, due) VALUES (:kind, :key, :due)

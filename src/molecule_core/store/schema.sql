@@ -1,4 +1,4 @@
--- The whole schema, schema version 1. Times are microseconds since 1970 (UTC), switches 0 or 1, JSON is text.
+-- The whole schema, schema version 2. Times are microseconds since 1970 (UTC), switches 0 or 1, JSON is text.
 -- What stands in /*sqlite: ... */ belongs to SQLite only.
 
 CREATE TABLE meta (
@@ -45,6 +45,20 @@ CREATE TABLE person_tokens (
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
     revoked_at BIGINT
+);
+CREATE TABLE logins (
+    hash TEXT PRIMARY KEY,
+    person_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT
+);
+CREATE TABLE sessions (
+    hash TEXT PRIMARY KEY,
+    person_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    ended_at BIGINT
 );
 CREATE TABLE workspace_tokens (
     hash TEXT PRIMARY KEY,
@@ -152,4 +166,12 @@ CREATE TABLE handouts (
     lease_until BIGINT NOT NULL,
     acked_at BIGINT,
     PRIMARY KEY (workspace_id, seq)
+) /*sqlite: WITHOUT ROWID */;
+
+-- messages: how far a person has read the chat of a workspace
+CREATE TABLE read_marks (
+    person_id TEXT NOT NULL,
+    workspace_id TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    PRIMARY KEY (person_id, workspace_id)
 ) /*sqlite: WITHOUT ROWID */;

@@ -29,7 +29,7 @@ from molecule_core.store.grouping import (
     write_groups,
 )
 from molecule_core.store.journal import entry
-from molecule_core.store.queries import Dialect, Params, load_queries, load_schema
+from molecule_core.store.queries import Dialect, Params, load_migrations, load_queries, load_schema
 
 DATABASE_FILE = "molecule.db"
 # Enough for every statement of the package with room to grow; the default of 100 would evict some.
@@ -97,7 +97,7 @@ class SqliteStore(Store):
         return connection
 
     def _prepare_schema(self) -> None:
-        """Creates the schema in an empty file; refuses one that a newer Molecule wrote."""
+        """Creates the schema in an empty file, brings an older one forward; refuses one that a newer Molecule wrote."""
         tables = [row[0] for row in self._writing.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         if "meta" not in tables:
             with self._writing:
@@ -108,6 +108,22 @@ class SqliteStore(Store):
         found = int(self._rows(self._writing, "meta_value", {"name": "schema"})[0][0])
         if found > SCHEMA_VERSION:
             raise SchemaTooNew(found=found, known=SCHEMA_VERSION)
+        if found < SCHEMA_VERSION:
+            self._migrate(found)
+
+    def _migrate(self, found: int) -> None:
+        """Brings an older schema forward, all steps or none. The copy made before is the way back."""
+        copy = self._path.with_name(f"{self._path.stem}.schema-{found}.db")
+        unfinished = copy.with_suffix(".part")
+        unfinished.unlink(missing_ok=True)
+        self._writing.execute("VACUUM INTO ?", (str(unfinished),))
+        unfinished.chmod(0o600)
+        unfinished.rename(copy)
+        with self._writing:
+            for step in load_migrations("sqlite", found):
+                for _ in self._writing.execute(step):
+                    pass
+            self._writing.execute(self._queries["set_meta"].sql, ("schema", str(SCHEMA_VERSION)))
 
     async def close(self) -> None:
         self._queue.close()
@@ -128,6 +144,9 @@ class SqliteStore(Store):
             return self._rows(self._reading, name, params)
         except apsw.Error as error:
             raise StoreUnavailable from error
+
+    async def rows_of_each(self, name: str, batch: Sequence[Params]) -> Sequence[Sequence[Row]]:
+        return [await self.rows(name, params) for params in batch]
 
     def highest(self, name: str, key: str) -> int | None:
         known = self._numbers.get((name, key))
