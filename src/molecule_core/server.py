@@ -7,7 +7,7 @@ import importlib.metadata
 import logging
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,15 @@ from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
 from molecule_core.edges.app import App
 from molecule_core.edges.auth import Guards
+from molecule_core.edges.canvas import CanvasEdge
+from molecule_core.edges.events import EventEdge
+from molecule_core.edges.live import Live
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.orgs import OrgEdge
 from molecule_core.edges.protocol import connection_class
 from molecule_core.edges.registry import RegistryEdge
 from molecule_core.edges.routes import Route, Routes
+from molecule_core.edges.sessions import SessionEdge
 from molecule_core.edges.system import SystemEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
 from molecule_core.ground.clock import Clock, SystemClock
@@ -36,6 +40,8 @@ from molecule_core.store.database import Store
 from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
 from molecule_core.store.timers import Timers
 from molecule_core.store.wakeups import Wakeups
+from molecule_core.views.feed import Feed
+from molecule_core.views.snapshot import SnapshotReader
 
 FIRST_ORG = "Default"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -80,17 +86,35 @@ class Server:
         clock, ids, limits = self._clock, self._ids, settings.limits
         access_reader = AccessReader(store, clock, admin_token)
         access_writer = AccessWriter(store, clock=clock, ids=ids, randomness=self._randomness, limits=limits)
-        self._org = org_writer = OrgWriter(store, registry, access_writer, clock=clock, ids=ids, limits=limits)
+        self._org = org_writer = OrgWriter(
+            store, registry, access_writer, wakeups.ring, clock=clock, ids=ids, limits=limits
+        )
         org = OrgReader(registry)
         writer = MessageWriter(store, org, wakeups, clock=clock, ids=ids, limits=limits)
         reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
-        guards = Guards(access_reader, org, self._hosts())
+        guards = Guards(access_reader, org, self._hosts(), settings.cookie)
+        feed = Feed(store, wakeups, org, reader)
+        snapshots = SnapshotReader(store, org, reader, clock=clock, limits=limits)
+        self.live = Live(feed, org, clock=clock, limits=limits)
+        self._sessions = SessionEdge(
+            access_writer,
+            access_reader,
+            org,
+            guards,
+            self.live,
+            clock=clock,
+            settings=settings,
+            version=self.version,
+        )
         edges = (
+            CanvasEdge(),
             SystemEdge(partial(store.rows, "meta_value", {"name": "schema"}), self.version, self._table),
             OrgEdge(org_writer, access_writer, access_reader, org),
             WorkspaceEdge(org_writer, org, public_url=settings.url),
             RegistryEdge(org_writer, org, guards, clock=clock, limits=limits),
             MessageEdge(writer, reader, clock=clock, limits=limits),
+            EventEdge(self.live, feed, snapshots, org, guards),
+            self._sessions,
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
         self.app = App(self.routes, guards, ids=ids, limits=limits)
@@ -113,9 +137,14 @@ class Server:
         await self._org.sweep("")
         self._worker = asyncio.create_task(self._timers.work())
 
+    async def login_link(self) -> str:
+        """A link that lets the first owner of the first organisation in, once."""
+        return (await self._sessions.owner_link(self.registry.orgs()[0].id)).url
+
     async def close(self) -> None:
         """Lets waits end, finishes what was accepted, closes the store."""
         self.wakeups.close()
+        await self.live.close()
         if self._worker is not None:
             await self._worker
             await self._org.sweep("")
@@ -129,11 +158,18 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self.listening = asyncio.Event()
         self._molecule = server
+        self._ready: Callable[[Server], Awaitable[None]] | None = None
+
+    def when_listening(self, ready: Callable[[Server], Awaitable[None]]) -> None:
+        """What to do once the server listens."""
+        self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begins to listen."""
         await super().startup(sockets)
         self.listening.set()
+        if self._ready is not None:
+            await self._ready(self._molecule)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -171,11 +207,13 @@ async def _no_asgi(scope: dict[str, Any], _receive: object, _send: object) -> No
     raise LookupError(scope["type"])
 
 
-async def serve(server: Server) -> None:
-    """Serves until a signal comes."""
+async def serve(server: Server, ready: Callable[[Server], Awaitable[None]] | None = None) -> None:
+    """Serves until a signal comes. `ready` is called once the server listens."""
     await server.open()
     try:
         http = http_server(server)
+        if ready is not None:
+            http.when_listening(ready)
         for each in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(each, http.stop)
         await http.serve()
@@ -183,8 +221,8 @@ async def serve(server: Server) -> None:
         await server.close()
 
 
-def run(server: Server) -> None:
-    """Serves in this process, on the fastest event loop there is."""
+def run(server: Server, ready: Callable[[Server], Awaitable[None]] | None = None) -> None:
+    """Serves in this process, on the fastest event loop there is. `ready` is called once the server listens."""
     # What start-up made lives as long as the process: the collector need not walk it again and again, nor look for
     # garbage after every few hundred of the short-lived objects that a request makes (8 us of each message).
     gc.freeze()
@@ -192,6 +230,6 @@ def run(server: Server) -> None:
     try:
         import uvloop
     except ImportError:  # not available on Windows
-        asyncio.run(serve(server))
+        asyncio.run(serve(server, ready))
     else:
-        uvloop.run(serve(server))
+        uvloop.run(serve(server, ready))

@@ -94,7 +94,8 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
     serve = ["--host", "--port", "--state-dir", "--database", "--log-level", "--log-format", "--public-url"]
     flags = {
         "serve": [*serve, "--allowed-host"],
-        "up": [*serve, "--allowed-host"],
+        "up": [*serve, "--allowed-host", "--demo", "--fresh", "--company"],
+        "login-link": ["--state-dir", "--port", "--org", "--person"],
         "doctor": serve,
         "backup": ["--state-dir", "--database", "COPY"],
         "restore": ["--state-dir", "--database", "COPY"],

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.edges.targets import json_targets
+from tests.edges.targets import ELSEWHERE, json_targets
 from tests.journeys.rawhttp import Reply, ask
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat
@@ -105,7 +105,7 @@ async def test_no_query_that_one_can_think_of_brings_a_mistake_of_ours(server: R
     seat = await server.seat()
     org = (await server.admin.get("/orgs"))[0]["id"]
     wrong = {}
-    for route in [each for each in server.server.routes.rows if each.method == "GET"]:
+    for route in [each for each in server.server.routes.rows if each.method == "GET" and each.status == 200]:
         path = route.path.replace("{id}", seat.id).replace("{org_id}", org)
         for name in FIELDS if route.path.endswith(PATHS) else ("q", "org_id", "include_removed"):
             for value in [each for each in HOSTILE if name != "wait" or not each.isdigit()]:
@@ -119,7 +119,7 @@ async def test_no_query_that_one_can_think_of_brings_a_mistake_of_ours(server: R
 async def test_an_id_in_a_path_may_be_any_text_and_is_just_unknown(server: Running) -> None:
     await server.seat()
     wrong = {}
-    for route in [each for each in server.server.routes.rows if "{" in each.path]:
+    for route in [each for each in server.server.routes.rows if "{" in each.path and not each.deep]:
         for value in [each for each in HOSTILE if each]:
             path = route.path.replace("{id}", value).replace("{org_id}", value)
             body: Any = {} if route.method in ("POST", "PATCH") else None
@@ -190,4 +190,5 @@ async def test_another_organisations_cursor_answers_like_one_that_was_never_issu
 async def test_the_targets_of_these_tests_are_all_routes_with_a_body(plain: Running) -> None:
     names = {target.name for target in await json_targets(plain)}
     rows = plain.server.routes.rows
-    assert names == {f"{row.method} {row.path}" for row in rows if row.method in ("POST", "PATCH", "PUT")}
+    writing = [row for row in rows if row.method in ("POST", "PATCH", "PUT") and row.path != "/logout"]
+    assert names == {f"{row.method} {row.path}" for row in writing if row.path not in ELSEWHERE}

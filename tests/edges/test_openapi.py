@@ -77,7 +77,8 @@ async def test_every_placeholder_of_a_path_is_a_parameter_and_no_other(document:
 async def test_who_needs_a_credential_is_told_so(plain: Running, document: dict[str, Any]) -> None:
     open_routes = {(row.method.lower(), row.path) for row in plain.server.routes.rows if not row.who.kinds}
     open_ones = {(method, path) for method, path, operation in _operations(document) if not operation.get("security")}
-    assert open_ones == open_routes == {("get", "/health"), ("get", "/ready")}
+    page = {("get", "/"), ("get", "/app"), ("get", "/app/{path}"), ("post", "/login")}
+    assert open_ones == open_routes == {("get", "/health"), ("get", "/ready")} | page
     schemes = document["components"]["securitySchemes"]
     for method, path, operation in _operations(document):
         assert all(scheme in schemes for each in operation.get("security", []) for scheme in each), (method, path)
@@ -116,4 +117,5 @@ async def test_what_a_route_reads_stands_in_the_document(plain: Running, documen
 async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> None:
     posts = {path: operation for method, path, operation in _operations(document) if method == "post"}
     silent = {path for path, operation in posts.items() if "requestBody" not in operation}
-    assert silent <= {"/workspaces/{id}/a2a"}  # JSON-RPC, read by hand: its shape is the A2A specification's
+    # JSON-RPC is read by hand: its shape is the A2A specification's. Logging out needs no body.
+    assert silent <= {"/workspaces/{id}/a2a", "/logout"}

@@ -28,6 +28,7 @@ COMMAND_LINE_ONLY = {
     errors.BackupFailed,
     errors.BadSettings,
     errors.StoreDamaged,
+    errors.LoginLinkFailed,
 }
 NOT_FROM_OUTSIDE = {
     "unexpected": "takes a mistake of ours: shown with one planted, below",
@@ -187,6 +188,10 @@ def _versioned(version: str) -> Provoke:
     return provoke
 
 
+def _from_our_page(body: Any) -> Provoke:
+    return lambda world: ask(world.server.port, "POST", "/login", body, headers={"X-Molecule-Client": "canvas"})
+
+
 def _raw(data: bytes) -> Provoke:
     return lambda world: world.raw(data)
 
@@ -210,6 +215,9 @@ PROVOKED: dict[str, Provoke] = {
     "invalid_field": _simple("POST", "/orgs", {"name": 1}),
     "missing_credential": _simple("GET", "/orgs", token=None),
     "invalid_credential": _simple("GET", "/orgs", token="nobody"),
+    "invalid_login": _from_our_page({"code": "nothing"}),
+    "cross_origin": _simple("POST", "/login", {"code": "nothing"}, None),
+    "websocket_needed": _simple("GET", "/ws"),
     "credential_not_accepted": lambda world: world.ask("GET", "/orgs", token=world.seat.token),
     "role_too_low": _viewer,
     "invalid_caller": _of_another_workspace,

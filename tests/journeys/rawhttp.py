@@ -58,6 +58,11 @@ class Wire:
         self._reader = reader
         self._writer = writer
 
+    @property
+    def port(self) -> int:
+        """The port it leads to."""
+        return int(self._writer.get_extra_info("peername")[1])
+
     async def send(self, data: bytes) -> None:
         """Writes bytes as they are."""
         async with asyncio.timeout(IN_PROCESS_SECONDS):

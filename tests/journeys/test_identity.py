@@ -33,6 +33,17 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/health"): Rule(set()),
     ("GET", "/ready"): Rule(set()),
     ("GET", "/openapi.json"): Rule(EVERYBODY),
+    ("GET", "/"): Rule(set()),
+    ("GET", "/app"): Rule(set()),
+    ("GET", "/app/{path}"): Rule(set()),
+    ("POST", "/login"): Rule(set(), body={"code": "nothing"}),
+    ("POST", "/logout"): Rule(PEOPLE),
+    ("GET", "/session"): Rule(PEOPLE),
+    ("GET", "/ws"): Rule(EVERYBODY),
+    ("GET", "/events/stream"): Rule(EVERYBODY),
+    ("GET", "/workspaces/{id}/events/stream"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("GET", "/orgs/{org_id}/snapshot"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("POST", "/orgs/{org_id}/login-links"): Rule(PEOPLE, "", OWNER, "org", {}),
     ("POST", "/orgs"): Rule({"admin"}, body={"name": "New"}),
     ("GET", "/orgs"): Rule({"admin"}),
     ("POST", "/orgs/{org_id}/persons"): Rule(PEOPLE, "", OWNER, "org", {"name": "New"}),
@@ -57,7 +68,11 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/workspaces/{id}/activity"): Rule({"workspace"}, "own", VIEWER, "path", {"activity_type": "agent_log"}),
     ("POST", "/workspaces/{id}/activity/ack"): Rule({"workspace"}, "own", VIEWER, "path", {"acked_seq": 0}),
     ("GET", "/workspaces/{id}/chat-history"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("POST", "/workspaces/{id}/chat/read"): Rule(PEOPLE, "own", VIEWER, "path", {"seq": 0}),
 }
+# Their answer goes on, and takes the connection with it.
+ENDLESS = {"/events/stream", "/workspaces/{id}/events/stream"}
+OWN_PAGE = {"X-Molecule-Client": "test"}
 # What each credential finds at each target, beyond the rules: the relations of the cast.
 MAY_TALK = {("own", "own"), ("peer", "own"), ("foreign", "foreign")}
 
@@ -83,6 +98,8 @@ def probes() -> Iterator[Probe]:
 def expected(probe: Probe, cast: Cast) -> tuple[int, str] | None:
     """Status and code of the refusal; None if the request must get past the guards."""
     rule, who = probe.rule, cast.credentials[probe.credential]
+    if probe.path == "/login":
+        return 401, "invalid_login"
     if not rule.kinds:
         return None
     if not who.kind:
@@ -118,7 +135,10 @@ async def send(connection: Wire, probe: Probe, cast: Cast, target_id: str | None
     if probe.rule.names not in ("", "path", "org"):
         body = {**(body or {}), probe.rule.names: id_}
     path = probe.path.replace("{id}", id_).replace("{org_id}", org_id)
-    return await connection.ask(probe.method, path, body, token=cast.credentials[probe.credential].token)
+    token = cast.credentials[probe.credential].token
+    if probe.path in ENDLESS:
+        return await ask(connection.port, probe.method, path, token=token)
+    return await connection.ask(probe.method, path, body, token=token, headers=OWN_PAGE)
 
 
 def seen(reply: Reply) -> tuple[int, str] | None:
@@ -162,7 +182,7 @@ async def test_every_credential_finds_every_route_as_declared(server: Running) -
 
 
 @requirement("M9", "P6")
-async def test_without_a_credential_only_health_and_readiness_answer(server: Running) -> None:
+async def test_without_a_credential_only_health_readiness_and_the_page_answer(server: Running) -> None:
     cast = await cast_of(server)
     answered = set()
 
@@ -173,7 +193,7 @@ async def test_without_a_credential_only_health_and_readiness_answer(server: Run
                 if reply.status < 400:
                     answered.add(probe.path)
 
-    assert answered == {"/health", "/ready"}
+    assert answered == {"/health", "/ready", "/", "/app", "/app/{path}"}
 
 
 def without_date(reply: Reply) -> tuple[int, dict[str, str], bytes]:

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 SLICES = ("delegations", "approvals", "threads", "messages", "memory", "org", "instructions", "access")
 
 # Files beside the rooms that are no code.
-LOOSE_FILES = {"py.typed": "tells type checkers that the package carries types"}
+LOOSE_FILES = {
+    "py.typed": "tells type checkers that the package carries types",
+    "canvas_assets": "the built page, made from canvas/ and not in the repository",
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ HOUSE = (
     Row("server", ("edges", "views", "slices", "store", "ground")),
     Row("edges", EDGES),
     Row("edges.{live,events}", (*EDGES, "store.journal")),
-    Row("views", ("views", "slices.{reader,model}", "instructions.render", "store.database", "wire", "ground")),
+    Row("views", ("views", "slices.{reader,model}", "instructions.render", "store.{database,journal,wakeups}", "wire", "ground")),
     Row("agent", ("agent", "client", "wire", "ground")),
     Row("demo", ("demo", "client", "wire", "ground")),
     Row("langchain", ("langchain", "client", "wire", "ground")),

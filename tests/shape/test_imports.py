@@ -156,7 +156,7 @@ def test_a_finding_names_file_line_room_and_what_is_allowed(tmp_path: Path) -> N
     tree = plant(tmp_path, {"views/snapshot.py": "\n\nimport molecule_core.store.sqlite\n"})
     assert find_wrong_imports(tree) == [
         "src/molecule_core/views/snapshot.py:3 views.snapshot imports store.sqlite: views may import only "
-        "views, slices.{reader,model}, instructions.render, store.database, wire, ground"
+        "views, slices.{reader,model}, instructions.render, store.{database,journal,wakeups}, wire, ground"
     ]
 
 

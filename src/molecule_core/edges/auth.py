@@ -7,6 +7,7 @@ from molecule_core.edges.routes import Call, Reach, Route, Who
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import (
     CredentialNotAccepted,
+    CrossOrigin,
     InvalidCaller,
     InvalidCredential,
     MissingCredential,
@@ -15,6 +16,7 @@ from molecule_core.ground.errors import (
     WorkspaceRemoved,
     WrongHost,
 )
+from molecule_core.ground.tokens import hash_of
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import related
@@ -28,10 +30,11 @@ NOBODY = Caller(kind=Kind.WORKSPACE, id="", org_id="", role=ADMIN.role, name="")
 class Guards:
     """Host, credential, role and reach, checked in this order. Other organisations' ids answer as unknown ones."""
 
-    def __init__(self, access: AccessReader, org: OrgReader, hosts: frozenset[str]) -> None:
+    def __init__(self, access: AccessReader, org: OrgReader, hosts: frozenset[str], cookie: str) -> None:
         self._access = access
         self._org = org
         self._hosts = hosts
+        self._cookie = cookie.encode() + b"="
         self._good_hosts: set[bytes] = set()
 
     def check_host(self, host: bytes) -> None:
@@ -46,19 +49,40 @@ class Guards:
         if len(self._good_hosts) < _MOST_SPELLINGS:
             self._good_hosts.add(host)
 
-    def known(self, headers: dict[bytes, bytes], who: Who) -> Caller | None:
+    def known(self, headers: dict[bytes, bytes], route: Route) -> Caller | None:
         """The caller, if the credential is one that was looked up before. Raises 401 and 403 errors."""
-        if not who.kinds:
+        if not route.who.kinds:
             return NOBODY
-        caller = self._access.known(_token(headers))
-        return None if caller is None else _checked(caller, headers, who)
+        caller = self._access.known(self._token(headers, route))
+        return None if caller is None else _checked(caller, headers, route.who)
 
-    async def look_up(self, headers: dict[bytes, bytes], who: Who) -> Caller:
+    async def look_up(self, headers: dict[bytes, bytes], route: Route) -> Caller:
         """The caller, by a look into the store. Raises 401 and 403 errors."""
-        caller = await self._access.caller(_token(headers))
+        caller = await self._access.caller(self._token(headers, route))
         if caller is None:
             raise InvalidCredential
-        return _checked(caller, headers, who)
+        return _checked(caller, headers, route.who)
+
+    def _token(self, headers: dict[bytes, bytes], route: Route) -> str:
+        """The credential: a bearer token, or the cookie of a person's session, which only our own page may use."""
+        if b"authorization" in headers:
+            scheme, _, token = headers[b"authorization"].partition(b" ")
+            if scheme.lower() != b"bearer" or not token:
+                raise MissingCredential
+            return token.decode("latin-1").strip()
+        session = self.session(headers)
+        if session is None:
+            raise MissingCredential
+        if route.unsafe:
+            check_own_page(headers, upgrade=route.method == "GET")
+        return session
+
+    def session(self, headers: dict[bytes, bytes]) -> str | None:
+        """The token of the session cookie, if one was sent."""
+        for pair in headers.get(b"cookie", b"").split(b";"):
+            if pair.strip().startswith(self._cookie):
+                return pair.strip()[len(self._cookie) :].decode("latin-1")
+        return None
 
     def place(self, call: Call, caller: Caller) -> None:
         """Lets a caller in: the call then says who it is, and about which workspace. Raises 404 and 410 errors."""
@@ -97,16 +121,27 @@ class Guards:
         if workspace.removed and not related(self._org, own, workspace):
             raise NotFound(what="workspace")
 
+    def session_hash(self, headers: dict[bytes, bytes]) -> str:
+        """What a session is known by here; empty if the request came with another credential."""
+        session = None if b"authorization" in headers else self.session(headers)
+        return "" if session is None else hash_of(session)
+
 
 def _in_org(caller: Caller, org_id: str) -> bool:
     return caller.kind is Kind.ADMIN or caller.org_id == org_id
 
 
-def _token(headers: dict[bytes, bytes]) -> str:
-    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-    if scheme.lower() != b"bearer" or not token:
-        raise MissingCredential
-    return token.decode("latin-1").strip()
+def check_own_page(headers: dict[bytes, bytes], *, upgrade: bool = False) -> None:
+    """A browser sends cookies along for any page; only ours may act with them. Raises CrossOrigin.
+
+    Pages cannot choose the Origin header, and none but our own may send X-Molecule-Client. An upgrade to a WebSocket
+    carries no header of the page's choice, so there the origin must be told."""
+    origin, host = headers.get(b"origin"), headers.get(b"host", b"").lower()
+    own = origin is not None and origin.lower() in (b"http://" + host, b"https://" + host)
+    if not own and (origin is not None or upgrade):
+        raise CrossOrigin
+    if not upgrade and b"x-molecule-client" not in headers:
+        raise CrossOrigin
 
 
 def _checked(caller: Caller, headers: dict[bytes, bytes], who: Who) -> Caller:

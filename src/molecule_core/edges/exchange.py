@@ -38,3 +38,8 @@ def without_upgrade(connection: bytes) -> bytes:
     """The Connection header without what belongs to an upgrade."""
     tokens = [token.strip() for token in connection.split(b",")]
     return b", ".join(token for token in tokens if token.lower() not in (b"upgrade", b"http2-settings"))
+
+
+def wants_websocket(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether the upgrade that a request offers is the one we know."""
+    return any(name == b"upgrade" and value.lower() == b"websocket" for name, value in headers)

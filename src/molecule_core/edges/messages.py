@@ -11,6 +11,7 @@ from molecule_core.access.model import Caller, Kind, Role
 from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_of
 from molecule_core.edges.routes import (
     EVERYBODY,
+    PEOPLE,
     WORKSPACE,
     Answer,
     Call,
@@ -51,6 +52,12 @@ class Ack(Struct):
     attempt: int | None = None
 
 
+class ReadUpTo(Struct):
+    """How far a person has read: the `seq` of a chat's message."""
+
+    seq: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+
+
 class MessageEdge:
     """The routes of messages."""
 
@@ -75,6 +82,7 @@ class MessageEdge:
             Route("POST", f"{one}/activity", self.report, own_agent, "Report on one's own work", LogEntry),
             Route("POST", f"{one}/activity/ack", self.ack, own_agent, "Say what is handled", Ack),
             Route("GET", f"{one}/chat-history", self.chat, _OWN_READ, "Read the chat with the user", None, ChatPage),
+            Route("POST", f"{one}/chat/read", self.read_chat, Who(PEOPLE, Reach.OWN), "Say what was read", ReadUpTo),
         ]
 
     # -- in ------------------------------------------------------------------------------------------------------------
@@ -227,19 +235,31 @@ class MessageEdge:
         return json_answer({"last_acked_seq": floor})
 
     async def chat(self, call: Call) -> Answer:
-        """What the workspace and its users said, oldest first; `before_ts` pages back, `after` (an id) forward."""
+        """What the workspace and its users said, oldest first. `before` (an id) and `before_ts` page back, `after` (an
+        id) forward."""
         query = call.query()
         count = whole_number(query, "limit", least=1, most=self._limits.history_rows) or 100
-        after_seq = None
-        after = plain_text(query, "after")
-        if after is not None:
-            after_seq = await self._reader.place(call.target.id, after)
-            if after_seq is None:
-                raise CursorGone
         page = await self._reader.chat(
-            call.target.id, count=count, before=_time(query, "before_ts"), after_seq=after_seq
+            call.target.id,
+            count=count,
+            before=_time(query, "before_ts"),
+            before_seq=await self._place(call, plain_text(query, "before")),
+            after_seq=await self._place(call, plain_text(query, "after")),
         )
         return json_answer(page)
+
+    async def _place(self, call: Call, activity_id: str | None) -> int | None:
+        if activity_id is None:
+            return None
+        seq = await self._reader.place(call.target.id, activity_id)
+        if seq is None:
+            raise CursorGone
+        return seq
+
+    async def read_chat(self, call: Call) -> Answer:
+        """What a person has read is not unread any more, in all of their browsers."""
+        await self._writer.mark_read(call.target.id, call.by.id, call.read(ReadUpTo).seq)
+        return json_answer({})
 
 
 def _queued(rpc_id: str | int | None, receipt: Receipt) -> Answer:

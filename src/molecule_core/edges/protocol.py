@@ -10,7 +10,6 @@ Above: the socket. Below: `edges/app.py`.
 
 import asyncio
 from collections import deque
-from http import HTTPStatus
 from typing import Any, cast
 
 import httptools
@@ -18,8 +17,9 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from molecule_core.edges.app import App, refusal
-from molecule_core.edges.exchange import Exchange, without_upgrade
-from molecule_core.edges.routes import Answer
+from molecule_core.edges.exchange import Exchange, wants_websocket, without_upgrade
+from molecule_core.edges.heads import head_of
+from molecule_core.edges.routes import Answer, Taker
 from molecule_core.ground.errors import (
     BadHttp,
     BodyTooLarge,
@@ -36,7 +36,6 @@ _READ_AFTER_REFUSAL = 8 << 20
 _LINGER_SECONDS = 2.0
 # More requests than this in one go, unanswered, and reading pauses until the client has taken some answers.
 _MOST_PIPELINED = 16
-_STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 _IDLE, _HEAD, _BODY, _BUSY = range(4)
 
 
@@ -67,6 +66,8 @@ class Connection(asyncio.Protocol):
         self._deaf = False
         self._proceeding = False
         self._upgrade_ignored = False
+        self._upgrading = False
+        self._early: list[bytes] = []
         self._stage = _HEAD
         self._since = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -113,6 +114,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
+        if self._upgrading:
+            self._keep_early(data)
+            return
         if self._deaf:
             self._discard(len(data))
             return
@@ -140,7 +144,14 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._serve_without_upgrade(data[upgrade.args[0] :])
+            (self._keep_early if self._upgrading else self._serve_without_upgrade)(data[upgrade.args[0] :])
+
+    def _keep_early(self, data: bytes) -> None:
+        """What a client says before its WebSocket has been opened waits for that; it has no reason to say much."""
+        if data:
+            self._early.append(data)
+            if sum(map(len, self._early)) > self.limits.frame_bytes:
+                self._transport.abort()
 
     def _serve_without_upgrade(self, rest: bytes) -> None:
         """Starts over with a parser that sees the same request without the offer to upgrade. (Java's client and
@@ -209,11 +220,13 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Who is it, and may they? Said before a byte of the body is kept."""
         if self._parser.should_upgrade():
-            self._upgrade_ignored = True
-            return
+            self._upgrading = not self._queue and wants_websocket(self._headers)
+            if not self._upgrading:
+                self._upgrade_ignored = True
+                return
         keep_alive = self._parser.get_http_version() != "1.0" and self._parser.should_keep_alive()
-        method = self._parser.get_method()
-        exchange = Exchange(keep_alive=keep_alive and not self._closing, head_only=method == b"HEAD")
+        method, stays = self._parser.get_method(), not (self._closing or self._upgrading)
+        exchange = Exchange(keep_alive=keep_alive and stays, head_only=method == b"HEAD")
         self._reading = exchange
         self._queue.append(exchange)
         self._stage = _BODY
@@ -296,10 +309,14 @@ class Connection(asyncio.Protocol):
         exchange.answered = True
         if self._transport.is_closing():
             return
+        if answer.take is not None:
+            self._hand_over(answer.take)
+            return
         self._queue.popleft()
         if len(self._queue) == _MOST_PIPELINED:
             self._transport.resume_reading()
-        self._transport.write(self._head(exchange, answer) + (b"" if exchange.head_only else answer.body))
+        head = head_of(answer, self._server.default_headers, keep_alive=exchange.keep_alive)
+        self._transport.write(head if exchange.head_only else head + answer.body)
         if exchange.complete:
             self._finish(exchange)
 
@@ -310,17 +327,15 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.close()
 
-    def _head(self, exchange: Exchange, answer: Answer) -> bytes:
-        lines = [
-            _STATUS_LINES[answer.status],
-            b"content-type: ",
-            answer.content_type,
-            b"\r\ncontent-length: %d\r\n" % len(answer.body),
-        ]
-        for name, value in (*self._server.default_headers, *answer.headers):
-            lines += (name, b": ", value, b"\r\n")
-        lines.append(b"\r\n" if exchange.keep_alive else b"connection: close\r\n\r\n")
-        return b"".join(lines)
+    def _hand_over(self, take: Taker) -> None:
+        """From here on another protocol speaks on this connection."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._server.connections.discard(self)
+        self._queue.clear()
+        self._transport.resume_reading()
+        take(self._transport, cast(set[Any], self._server.connections), b"".join(self._early))
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
@@ -364,7 +379,8 @@ class Connection(asyncio.Protocol):
         settled = exchange.answered or exchange.complete or len(self._queue) > 1
         if not self._transport.is_closing() and not settled:
             exchange.keep_alive = False
-            self._transport.write(self._head(exchange, answer := refusal(error)) + answer.body)
+            answer = refusal(error)
+            self._transport.write(head_of(answer, self._server.default_headers, keep_alive=False) + answer.body)
         if not linger or self._transport.is_closing():
             self._transport.close()
             return

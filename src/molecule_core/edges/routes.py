@@ -7,7 +7,7 @@ declaration of who may call it cannot be written.
 import asyncio
 import enum
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -49,13 +49,24 @@ PUBLIC = Who(frozenset())
 """No credential: only what messages.md, item 9, lists."""
 
 
+class Taker(Protocol):
+    """Takes a connection over: gets the transport and the server's set of open connections, in which it stands until
+    its end, and the bytes that have come already."""
+
+    def __call__(self, transport: asyncio.Transport, connections: set[Any], data: bytes) -> None:
+        """Begins."""
+
+
 class Answer(Struct):
-    """What goes back: a status, a body, and headers beside the usual ones."""
+    """What goes back: a status, a body, and headers beside the usual ones. `take`: instead, the connection goes to
+    another protocol, which answers by itself."""
 
     body: bytes
     status: int = 200
     headers: tuple[tuple[bytes, bytes], ...] = ()
     content_type: bytes = b"application/json"
+    policy: bytes = b"default-src 'none'; frame-ancestors 'none'"
+    take: Taker | None = None
 
 
 class Call(Struct):
@@ -144,6 +155,19 @@ class Route(Struct, frozen=True):
     status: int = 200
     removed_too: bool = False
     """Whether the handler itself deals with removed workspaces."""
+    upgrades: bool = False
+    """Whether it turns the connection into a WebSocket."""
+    deep: bool = False
+    """Whether the last parameter of its path takes all segments that follow."""
+
+    @property
+    def unsafe(self) -> bool:
+        """Whether a cookie alone must not do: it acts, or it opens a channel that another page could read."""
+        return self.method != "GET" or self.upgrades
+
+
+# Where a path's parameters stand in the tree of routes: no segment of a path holds a slash.
+_ONE, _REST = "/", "//"
 
 
 class Routes:
@@ -153,24 +177,32 @@ class Routes:
         self.rows = list(rows)
         self._tree: dict[str, Any] = {}
         for route in self.rows:
-            branch = self._tree
-            for segment in route.path.strip("/").split("/"):
-                branch = branch.setdefault("*" if segment.startswith("{") else segment, {})
+            branch, names = self._tree, []
+            for segment in _segments(route.path):
+                place = segment
+                if segment.startswith("{"):
+                    names.append(segment[1:-1])
+                    place = _REST if route.deep else _ONE
+                branch = branch.setdefault(place, {})
             if route.method in branch.setdefault("", {}):
                 raise ValueError(f"{route.method} {route.path} stands twice")
-            names = tuple(part[1:-1] for part in route.path.strip("/").split("/") if part.startswith("{"))
-            branch[""][route.method] = (route, names)
+            branch[""][route.method] = (route, tuple(names))
 
     def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
         """The route of a request and the values in its path. Raises NoSuchRoute, MethodNotAllowed."""
         branch, values = self._tree, []
-        for segment in path[1:].split("/"):
+        segments = _segments(path)
+        for place, segment in enumerate(segments):
             following = branch.get(segment) if segment else None
-            if following is None:
-                following = branch.get("*") if segment else None
-                if following is None:
-                    raise NoSuchRoute
+            if following is None and segment and _ONE in branch:
+                following = branch[_ONE]
                 values.append(segment)
+            if following is None:
+                if _REST not in branch:
+                    raise NoSuchRoute
+                branch = branch[_REST]
+                values.append("/".join(segments[place:]))
+                break
             branch = following
         methods = branch.get("")
         if methods is None:
@@ -179,6 +211,10 @@ class Routes:
             raise MethodNotAllowed(method=method, allowed=", ".join(sorted(methods)))
         route, names = methods[method]
         return route, {names[0]: values[0]} if len(names) == 1 else dict(zip(names, values, strict=True))
+
+
+def _segments(path: str) -> list[str]:
+    return path[1:].split("/") if path != "/" else []
 
 
 def _brief(text: str) -> str:

@@ -72,6 +72,13 @@ class Shown(Struct, frozen=True):
     """How often it was handed out, this time included; None where the row was not handed out by a claim."""
 
 
+class Told(Struct, frozen=True):
+    """A row as its live event tells it: the payload as JSON, and the id that the person's client chose."""
+
+    payload: bytes
+    client_id: str | None = None
+
+
 class Sender(Struct, frozen=True):
     """Who a message is from, as the credential proves it. `key` is unique over persons, workspaces and the admin."""
 

@@ -171,3 +171,28 @@ SELECT r.seq, CASE WHEN h.acked_at IS NULL THEN 0 ELSE 1 END
 FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
 WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :floor
 ORDER BY r.seq LIMIT :count;
+
+-- name: activity_told
+-- a row as its event tells it; bodies above a size are left out
+SELECT id, seq, activity_type, method, kind, source_id, target_id, status, duration_ms, summary, error_detail,
+    CASE WHEN chat = 1 OR size <= :most THEN request_body END, CASE WHEN size <= :most THEN response_body END,
+    CASE WHEN size <= :most THEN tool_trace END
+FROM activities WHERE id = :id;
+
+-- name: chat_head
+-- the last line of a chat, how far a person has read it, and how many of the agent's lines lie behind that
+SELECT a.workspace_id, a.id, a.seq, a.method, a.created_at, a.summary, coalesce(m.seq, 0), (
+    SELECT count(*) FROM (
+        SELECT 1 FROM activities u
+        WHERE u.workspace_id = :workspace_id AND u.chat = 1 AND u.seq > coalesce(m.seq, 0) AND u.method = 'notify'
+        LIMIT :most
+    ) x
+)
+FROM activities a LEFT JOIN read_marks m ON m.workspace_id = a.workspace_id AND m.person_id = :person_id
+WHERE a.workspace_id = :workspace_id AND a.chat = 1 ORDER BY a.seq DESC LIMIT 1;
+
+-- name: save_read_mark
+-- a person has read a chat so far; never less than before
+INSERT INTO read_marks (person_id, workspace_id, seq) VALUES (:person_id, :workspace_id, :seq)
+ON CONFLICT (person_id, workspace_id) DO UPDATE SET
+    seq = CASE WHEN excluded.seq > read_marks.seq THEN excluded.seq ELSE read_marks.seq END;

@@ -9,14 +9,18 @@ from msgspec import UNSET, Raw
 
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import NOTIFY, RECEIVE, Filters, Shown
+from molecule_core.messages.model import KIND_USER, NOTIFY, RECEIVE, Filters, Shown, Told
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store
 from molecule_core.store.journal import log_key
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.wire.activity import ActivityRow, ChatMessage, ChatPage, attachments_of
+from molecule_core.wire.events import ActivityView, AgentMessage
+from molecule_core.wire.live import ChatHead, SnapshotChat
 
+# Bytes of the bodies of a row that its live event carries; who wants more reads the row.
+_MOST_TOLD = 4096
 _NEWEST = (1 << 62) - 1
 
 
@@ -81,8 +85,16 @@ class MessageReader:
             "page_bytes": self._limits.page_bytes,
         }
 
-    async def chat(self, workspace_id: str, *, count: int, before: int | None, after_seq: int | None) -> ChatPage:
-        """A page of chat, oldest first: the newest, or those before a time (microseconds), or behind a row."""
+    async def chat(
+        self,
+        workspace_id: str,
+        *,
+        count: int,
+        before: int | None = None,
+        before_seq: int | None = None,
+        after_seq: int | None = None,
+    ) -> ChatPage:
+        """A page of chat, oldest first: the newest, or those before a time (microseconds) or a row, or behind a row."""
         page: dict[str, object] = {
             "workspace_id": workspace_id,
             "count": count + 1,
@@ -91,7 +103,7 @@ class MessageReader:
         if after_seq is not None:
             rows = list(await self._store.rows("chat_after", {**page, "seq": after_seq}))
         else:
-            newest: Params = {**page, "seq": _NEWEST, "before": before}
+            newest: Params = {**page, "seq": before_seq or _NEWEST, "before": before}
             rows = list(await self._store.rows("chat_newest", newest))
         more = len(rows) > count or (len(rows) > 0 and await self._more_chat(workspace_id, rows[-1][1], after_seq))
         rows = rows[:count]
@@ -105,6 +117,54 @@ class MessageReader:
         if after_seq is not None:
             return bool(await self._store.rows("chat_after", beyond))
         return bool(await self._store.rows("chat_newest", {**beyond, "before": None}))
+
+    async def chat_heads(self, workspace_ids: list[str], person_id: str) -> list[SnapshotChat]:
+        """How the chats of these workspaces stand for a person; a workspace without chat has none."""
+        wishes: list[Params] = [
+            {"workspace_id": each, "person_id": person_id, "most": self._limits.unread_count} for each in workspace_ids
+        ]
+        found = await self._store.rows_of_each("chat_head", wishes)
+        return [_chat_head(*rows[0]) for rows in found if rows]
+
+    async def told(self, activity_ids: list[str]) -> dict[str, Told]:
+        """How the live events of these rows tell them."""
+        wishes: list[Params] = [{"id": each, "most": _MOST_TOLD} for each in activity_ids]
+        found = await self._store.rows_of_each("activity_told", wishes)
+        return {rows[0][0]: self._told(*rows[0]) for rows in found if rows}
+
+    def _told(self, id_: str, seq: int, activity_type: str, method: str | None, kind: str | None, *rest: Any) -> Told:
+        source_id, target_id, status, duration_ms, summary, error_detail, *bodies = rest
+        if method == NOTIFY:
+            return Told(self._agent_message(seq, source_id, _parts_of(bodies[0])))
+        request_body, response_body, tool_trace = (None if body is None else Raw(body.encode()) for body in bodies)
+        view = ActivityView(
+            activity_type=activity_type,
+            status=status,
+            seq=seq,
+            method=method,
+            kind=kind,
+            summary=summary,
+            source_id=source_id,
+            target_id=target_id,
+            duration_ms=duration_ms,
+            request_body=request_body,
+            response_body=response_body,
+            tool_trace=tool_trace,
+            error_detail=error_detail,
+        )
+        client_id = _message_of(bodies[0])["messageId"] if kind == KIND_USER else None
+        return Told(msgspec.json.encode(view), client_id)
+
+    def _agent_message(self, seq: int, workspace_id: str, parts: list[Any]) -> bytes:
+        workspace = self._org.workspace(workspace_id)
+        message = AgentMessage(
+            message=_text_of(parts),
+            workspace_id=workspace_id,
+            name="" if workspace is None else workspace.name,
+            seq=seq,
+            attachments=attachments_of(parts),
+        )
+        return msgspec.json.encode(message)
 
     def show(self, row: Shown, *, with_peer: bool) -> ActivityRow:
         """A row as clients read it; `with_peer` adds who it is from, and its files."""
@@ -167,15 +227,35 @@ def _parts_of(request_body: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
+def _message_of(request_body: str) -> dict[str, Any]:
+    """The message in a stored body, which the server made regular."""
+    message: dict[str, Any] = msgspec.json.decode(request_body)["params"]["message"]
+    return message
+
+
+def _text_of(parts: list[Any]) -> str:
+    return "\n".join(part["text"] for part in parts if part["kind"] == "text")
+
+
 def _chat_message(id_: str, seq: int, method: str | None, created_at: int, request_body: str) -> ChatMessage:
-    body = msgspec.json.decode(request_body)
-    parts = body["params"]["message"]["parts"]
+    params = msgspec.json.decode(request_body)["params"]
+    parts = params["message"]["parts"]
+    from_agent = method == NOTIFY
     return ChatMessage(
         id=id_,
-        role="agent" if method == NOTIFY else "user",
-        content="\n".join(part["text"] for part in parts if part["kind"] == "text"),
+        role="agent" if from_agent else "user",
+        content=_text_of(parts),
         timestamp=rfc3339(created_at),
         seq=seq,
-        user=None if method == NOTIFY else body["params"]["metadata"].get("username"),
+        user=None if from_agent else params["metadata"].get("username"),
+        client_id=None if from_agent else params["message"]["messageId"],
         attachments=attachments_of(parts),
     )
+
+
+def _chat_head(
+    workspace_id: str, id_: str, seq: int, method: str, created_at: int, summary: str | None, read_seq: int, unread: int
+) -> SnapshotChat:
+    role = "agent" if method == NOTIFY else "user"
+    last = ChatHead(id=id_, role=role, content=summary or "", timestamp=rfc3339(created_at), seq=seq)
+    return SnapshotChat(workspace_id=workspace_id, unread=unread, read_seq=read_seq, last=last)

@@ -182,6 +182,17 @@ class MessageWriter:
 
         return await self._store.run(Command(target.org_id, (), decide))
 
+    async def mark_read(self, workspace_id: str, person_id: str, seq: int) -> None:
+        """A person has read a chat up to a row. Raises NotFound, WorkspaceRemoved."""
+        target = self._org.living(workspace_id)
+
+        def decide() -> Decision[None]:
+            highest = yield Peek("last_seq", workspace_id)
+            mark = {"person_id": person_id, "workspace_id": workspace_id, "seq": min(seq, highest)}
+            return WriteSet(None, [("save_read_mark", mark)])
+
+        await self._store.run(Command(target.org_id, (("read", person_id, workspace_id),), decide))
+
     # -- handing out and settling --------------------------------------------------------------------------------------
 
     async def claim(self, workspace_id: str, *, lease_seconds: int, count: int, wait: float = 0) -> list[Shown]:

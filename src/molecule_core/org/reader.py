@@ -23,9 +23,12 @@ class OrgReader:
         self.workspace = registry.workspace
         self.living = registry.living
         self.workspaces = registry.workspaces
+        self.all_ever = registry.all_ever
         self.children = registry.children
         self.roots = registry.roots
         self.pulse = registry.pulse
+        self.beats = registry.beats
+        self.heard_after = registry.heard_after
 
     def view(self, workspace: Workspace) -> WorkspaceView:
         """A workspace as persons and peers see it, with its last heartbeat."""

@@ -20,6 +20,9 @@ class Registry:
         self._below: dict[str, dict[str, Workspace]] = {}
         self._pulses: dict[str, Pulse] = {}
         self._unsaved: set[str] = set()
+        # Which workspaces were heard, by organisation, in the order of their last heartbeat; a number for each.
+        self._heard: dict[str, dict[str, int]] = {}
+        self._beats = 0
 
     def load(self, orgs: Iterable[Org], workspaces: Iterable[Workspace], pulses: Iterable[tuple[str, Pulse]]) -> None:
         """Takes over what the store knows; workspaces oldest first."""
@@ -78,6 +81,10 @@ class Registry:
         """The live workspaces of one organisation or of all, oldest first."""
         return (w for w in self._workspaces.values() if not w.removed and org_id in (None, w.org_id))
 
+    def all_ever(self, org_id: str) -> Iterator[Workspace]:
+        """The workspaces of an organisation, removed ones too, oldest first."""
+        return (w for w in self._workspaces.values() if w.org_id == org_id)
+
     def children(self, workspace: Workspace) -> list[Workspace]:
         """The live workspaces right below, oldest first."""
         return list(self._below.get(workspace.id, {}).values())
@@ -94,6 +101,23 @@ class Registry:
         """A heartbeat came. It is saved with the next sweep."""
         self._pulses[workspace_id] = pulse
         self._unsaved.add(workspace_id)
+        self._beats += 1
+        heard = self._heard.setdefault(self._workspaces[workspace_id].org_id, {})
+        heard.pop(workspace_id, None)
+        heard[workspace_id] = self._beats
+
+    def beats(self) -> int:
+        """The number of the last heartbeat."""
+        return self._beats
+
+    def heard_after(self, org_id: str, beat: int) -> list[Workspace]:
+        """The workspaces of an organisation that were heard behind a heartbeat, the last one first."""
+        found = []
+        for workspace_id in reversed(self._heard.get(org_id, {})):
+            if self._heard[org_id][workspace_id] <= beat:
+                break
+            found.append(self._workspaces[workspace_id])
+        return found
 
     def take_unsaved(self) -> list[tuple[str, Pulse]]:
         """The heartbeats that came since the last call."""

@@ -1,7 +1,7 @@
 """The only hand that changes organisations and workspaces."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from molecule_core.org.model import Heard, NewWorkspace, Org, Pulse, Status, Wor
 from molecule_core.org.reader import view
 from molecule_core.org.registry import Registry
 from molecule_core.store.database import Command, Decision, Event, Store, T, WriteSet
-from molecule_core.store.journal import log_key, org_key
+from molecule_core.store.journal import log_key, org_key, pulse_key
 from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS, timer
 from molecule_core.wire.events import CardUpdated, Degraded, Online, Removed, Silent
@@ -36,11 +36,20 @@ class OrgWriter:
     """Makes, changes and removes seats; hears their agents."""
 
     def __init__(
-        self, store: Store, registry: Registry, access: AccessWriter, *, clock: Clock, ids: Ids, limits: Limits
+        self,
+        store: Store,
+        registry: Registry,
+        access: AccessWriter,
+        ring: Callable[[Iterable[str]], None],
+        *,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
     ) -> None:
         self._store = store
         self._registry = registry
         self._access = access
+        self._ring = ring
         self._clock = clock
         self._ids = ids
         self._limits = limits
@@ -191,7 +200,7 @@ class OrgWriter:
             return self._changed(new, events, new)
 
         workspace = await self._store.run(self._for_agent(workspace_id, decide))
-        self._registry.hear(workspace_id, self._heard_now(workspace_id))
+        self._hear(workspace_id, self._heard_now(workspace_id))
         return workspace
 
     async def update_card(self, workspace_id: str, card: Any) -> None:
@@ -213,7 +222,7 @@ class OrgWriter:
     async def heartbeat(self, workspace_id: str, pulse: Pulse, *, runtime_state: str | None) -> None:
         """An agent says that it is there. Writes only if that changes its status. Raises NotFound, WorkspaceRemoved."""
         workspace = self._registry.living(workspace_id)
-        self._registry.hear(workspace_id, pulse)
+        self._hear(workspace_id, pulse)
         heard = rules.heard(pulse, wedged=runtime_state == "wedged")
         if rules.next_status(workspace, heard) is not workspace.status:
             await self._store.run(
@@ -267,6 +276,10 @@ class OrgWriter:
         return (yield from self._status_after(workspace_id, Heard.SILENT, self._registry.pulse(workspace_id)))
 
     # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def _hear(self, workspace_id: str, pulse: Pulse) -> None:
+        self._registry.hear(workspace_id, pulse)
+        self._ring((pulse_key(self._registry.living(workspace_id).org_id),))
 
     def _next(self, old: Workspace, **fields: Any) -> Workspace:
         """The next revision of a workspace."""

@@ -34,7 +34,8 @@ class ActivityRow(Struct):
 
 
 class ChatMessage(Struct, omit_defaults=True):
-    """One line of the chat between a workspace and its users. `role` is `user` or `agent`."""
+    """One line of the chat between a workspace and its users. `role` is `user` or `agent`; `client_id` is the messageId
+    that the person's client chose."""
 
     id: str
     role: str
@@ -42,6 +43,7 @@ class ChatMessage(Struct, omit_defaults=True):
     timestamp: str
     seq: int
     user: str | None = None
+    client_id: str | None = None
     attachments: list[dict[str, Any]] = []
 
 

@@ -4,9 +4,9 @@ Audience `workspace`: persons of the organisation, and the workspace it is about
 talk to that one.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct
 
 Audience = Literal["workspace", "peers"]
 
@@ -79,10 +79,12 @@ class CardUpdated(Struct, frozen=True):
 
 
 class ActivityView(Struct, frozen=True, omit_defaults=True):
-    """A new row of a workspace's log, as GET /workspaces/{id}/activity shows it."""
+    """A new row of a workspace's log, as GET /workspaces/{id}/activity shows it. `seq` numbers the log. Bodies that
+    are large are left out, but for a person's message."""
 
     activity_type: str
     status: str
+    seq: int
     method: str | None = None
     kind: str | None = None
     summary: str | None = None
@@ -96,12 +98,28 @@ class ActivityView(Struct, frozen=True, omit_defaults=True):
 
 
 class AgentMessage(Struct, frozen=True, omit_defaults=True):
-    """An agent wrote to its user."""
+    """An agent wrote to its user. `seq` orders the chat of its workspace."""
 
     message: str
     workspace_id: str
     name: str
-    attachments: list[Raw] = field(default_factory=list)
+    seq: int
+    attachments: list[dict[str, Any]] = []
+
+
+class Heartbeat(Struct, frozen=True):
+    """An agent is there."""
+
+    active_tasks: int
+    uptime_seconds: int
+    last_heard_at: str
+
+
+class TaskUpdated(Struct, frozen=True):
+    """What an agent works on has changed. None: on nothing."""
+
+    current_task: str | None
+    active_tasks: int
 
 
 class EventShape(Struct, frozen=True):
@@ -124,5 +142,7 @@ EVENTS: dict[str, EventShape] = {
     "ACTIVITY_LOGGED": EventShape("workspace", ActivityView),
     "USER_MESSAGE": EventShape("workspace", ActivityView),
     "AGENT_MESSAGE": EventShape("workspace", AgentMessage),
+    "WORKSPACE_HEARTBEAT": EventShape("peers", Heartbeat, journaled=False),
+    "TASK_UPDATED": EventShape("workspace", TaskUpdated, journaled=False),
 }
-"""Every event that this version writes. A name that is not here cannot be journaled."""
+"""Every event that this version tells. A name that is not here, or is transient, cannot be journaled."""

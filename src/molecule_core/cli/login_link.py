@@ -1,0 +1,45 @@
+"""`molecule login-link`: a way into the canvas, good once."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from molecule_core.cli.options import admin_token, settings_from, state_options
+from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.ground.errors import LoginLinkFailed
+
+
+@click.command("login-link")
+@state_options
+@click.option("--port", type=int, help="Of the running server.  [default: 8080]")
+@click.option("--org", help="The organisation's name, if there are several.")
+@click.option("--person", help="The person's name; the organisation's first owner if left out.")
+def command(org: str | None, person: str | None, **flags: Any) -> None:
+    """Ask the running server for a one-time login link, and print it. Whoever opens it is that person."""
+    settings = settings_from(**flags)
+    try:
+        click.echo(asyncio.run(_link(settings.url, admin_token(settings), org, person)))
+    except ApiError as error:
+        raise LoginLinkFailed(reason=error) from None
+    except NoAnswer:
+        raise LoginLinkFailed(reason=f"no server answers on {settings.url}; start it, or name its --port") from None
+
+
+async def _link(url: str, token: str, org: str | None, person: str | None) -> str:
+    async with Api(url, token) as api:
+        org_id = _pick(await api.get("/orgs"), org, "organisation")
+        wanted = None
+        if person is not None:
+            wanted = _pick(await api.get(f"/orgs/{org_id}/persons"), person, "person")
+        link = await api.post(f"/orgs/{org_id}/login-links", {"person_id": wanted})
+        return str(link["url"])
+
+
+def _pick(found: list[dict[str, Any]], name: str | None, what: str) -> str:
+    """The id of the one with this name; of the first if no name is given."""
+    for each in found:
+        if name in (None, each["name"]):
+            return str(each["id"])
+    names = ", ".join(str(each["name"]) for each in found)
+    raise LoginLinkFailed(reason=f"there is no {what} named {name!r}; there are: {names}")

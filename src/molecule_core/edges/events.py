@@ -1,0 +1,74 @@
+"""The routes of what is live: snapshot, WebSocket, event streams."""
+
+from molecule_core.access.model import Caller, Kind
+from molecule_core.edges.auth import Guards
+from molecule_core.edges.live import Listener, Live
+from molecule_core.edges.routes import EVERYBODY, PEOPLE, Answer, Call, Reach, Route, Who, json_answer, plain_text
+from molecule_core.edges.stream import OlderStream, Stream
+from molecule_core.edges.websocket import Socket
+from molecule_core.ground.errors import InvalidField, NotFound
+from molecule_core.org.reader import OrgReader
+from molecule_core.views.feed import Feed
+from molecule_core.views.snapshot import SnapshotReader
+from molecule_core.wire.live import Snapshot
+
+
+class EventEdge:
+    """Opens live channels, and gives the snapshot that they go on from."""
+
+    def __init__(self, live: Live, feed: Feed, snapshots: SnapshotReader, org: OrgReader, guards: Guards) -> None:
+        self._guards = guards
+        self._live = live
+        self._feed = feed
+        self._snapshots = snapshots
+        self._org = org
+
+    def routes(self) -> list[Route]:
+        """The rows for the table."""
+        own = Who(EVERYBODY, Reach.OWN)
+        snapshot = "/orgs/{org_id}/snapshot"
+        return [
+            Route("GET", snapshot, self.snapshot, Who(PEOPLE), "All that the canvas shows", None, Snapshot),
+            Route("GET", "/ws", self.socket, Who(EVERYBODY), "Live events over a WebSocket", status=101, upgrades=True),
+            Route("GET", "/events/stream", self.stream, Who(EVERYBODY), "Live events as server-sent events"),
+            Route("GET", "/workspaces/{id}/events/stream", self.older, own, "The same, of one workspace, older shape"),
+        ]
+
+    async def snapshot(self, call: Call) -> Answer:
+        """An organisation as of one place in its journal; live channels go on from there."""
+        return json_answer(await self._snapshots.of(call.params["org_id"], call.by))
+
+    async def socket(self, call: Call) -> Answer:
+        """Frames of JSON, as docs/events.md has them. The admin names an organisation with `org_id`."""
+        return Socket(self._live, call, self._org_of(call), self._guards.session_hash(call.headers)).answer()
+
+    async def stream(self, call: Call) -> Answer:
+        """One event frame in each `data`; `Last-Event-ID` resumes. The admin names an organisation with `org_id`."""
+        return self._streamed(call, Stream(self._live, self._feed.epoch()), self._org_of(call), None)
+
+    async def older(self, call: Call) -> Answer:
+        """What happens to one workspace, as `{type, timestamp, data}`."""
+        workspace = call.target
+        return self._streamed(call, OlderStream(self._live, self._feed.epoch()), workspace.org_id, workspace.id)
+
+    def _streamed(self, call: Call, stream: Stream, org_id: str, about: str | None) -> Answer:
+        listener = Listener(call.by, org_id, stream, self._guards.session_hash(call.headers), about)
+        last = call.header(b"last-event-id")
+        if last is None:
+            return stream.answer(listener, lambda: self._live.open(listener))
+        epoch, _, seq = last.partition(":")
+        if not (seq.isascii() and seq.isdigit() and len(seq) < 20):
+            raise InvalidField(reason="Last-Event-ID must be the id of an event; leave it out to start from now")
+        return stream.answer(listener, lambda: self._live.resume(listener, int(seq), epoch))
+
+    def _org_of(self, call: Call) -> str:
+        """Whose events: the caller's own organisation; the admin, who has none, names one."""
+        caller: Caller = call.by
+        if caller.kind is not Kind.ADMIN:
+            return caller.org_id
+        named = plain_text(call.query(), "org_id")
+        if named is None:
+            return self._org.orgs()[0].id
+        if self._org.find_org(named) is None:
+            raise NotFound(what="organisation")
+        return named

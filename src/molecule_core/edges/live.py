@@ -1,0 +1,344 @@
+"""Live channels: who listens, and what each is told.
+
+One task an organisation reads the journal behind the last number it told and hands each notice, encoded once, to all
+who may see it. Who comes late or comes back reads the journal from its own cursor until it has caught up. Nobody polls.
+
+Above: the WebSocket (`edges/websocket.py`) and the event stream (`edges/stream.py`). Below: `views/feed.py`.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from molecule_core.access.model import Caller, Kind
+from molecule_core.ground.clock import Clock, rfc3339
+from molecule_core.ground.errors import StoreUnavailable
+from molecule_core.ground.limits import Limits
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.rules import related
+from molecule_core.views.feed import Feed, Notice, Scope
+from molecule_core.views.snapshot import user_of
+from molecule_core.wire.live import PROTOCOL, Current, Hello, Resumed, SnapshotRequired
+
+# Notices read at once by who catches up: a person's message may be large, so few of them.
+_PAGE = 64
+# What agents say of themselves is told at most four times a second.
+_BEAT_SECONDS = 0.25
+# A store that does not answer is asked again after so long.
+_STORE_SECONDS = 1.0
+SESSION_ENDED, TOO_SLOW, INTERNAL = 4001, 4008, 1011
+"""Close codes of the WebSocket: log in again; read faster, and resume; just resume."""
+_log = logging.getLogger("molecule.live")
+
+
+class Sink(Protocol):
+    """Where a listener's frames go."""
+
+    def notice(self, prev: int, notice: Notice) -> bytes:
+        """A notice as this kind of channel tells it; the same for all of the kind whose last event was `prev`."""
+
+    def control(self, frame: msgspec.Struct) -> bytes:
+        """A frame that is no event."""
+
+    def ping(self, sent: int) -> bytes:
+        """A sign of life, with the number of the last event sent."""
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes, or keeps them until the client has read."""
+
+    def unread(self) -> int:
+        """Bytes that the client has not taken yet."""
+
+    async def drained(self) -> None:
+        """Returns once the client has taken nearly all."""
+
+    def cut(self, code: int, reason: str) -> None:
+        """Ends the channel."""
+
+
+class Listener:
+    """One channel's place in an organisation's journal.
+
+    `cursor`: it has been told all that it may see up to here. `sent`: the number of the last event it got. `live`: it
+    has caught up, and is told what comes as it comes."""
+
+    __slots__ = ("about", "caller", "credential", "cursor", "live", "org_id", "sent", "sink", "stuck", "workspace_id")
+
+    def __init__(self, caller: Caller, org_id: str, sink: Sink, credential: str, about: str | None = None) -> None:
+        self.caller = caller
+        self.org_id = org_id
+        self.sink = sink
+        self.credential = credential
+        self.about = about
+        self.workspace_id = about or (caller.id if caller.kind is Kind.WORKSPACE else None)
+        self.cursor = 0
+        self.sent = 0
+        self.live = False
+        self.stuck = False
+
+    def tell(self, notice: Notice, frames: dict[tuple[type, int], bytes]) -> None:
+        """Sends a notice; its bytes are made once for all listeners who can share them."""
+        key = (type(self.sink), self.sent)
+        data = frames.get(key)
+        if data is None:
+            data = frames[key] = self.sink.notice(self.sent, notice)
+        self.sink.write(data)
+        if notice.seq:
+            self.cursor = self.sent = notice.seq
+
+
+class Live:
+    """All listeners of this process, by organisation."""
+
+    def __init__(self, feed: Feed, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
+        self._feed = feed
+        self._org = org
+        self._clock = clock
+        self._limits = limits
+        self._channels: dict[str, _Channel] = {}
+        self._pinging: asyncio.Task[None] | None = None
+
+    async def open(self, listener: Listener) -> None:
+        """A channel begins: it is told what happens from now on."""
+        head = await self._feed.head(listener.org_id)
+        listener.sink.write(listener.sink.control(self._hello(listener, head)))
+        await self._go_on(listener, head, head)
+
+    def _hello(self, listener: Listener, head: int) -> Hello:
+        return Hello(
+            protocol=PROTOCOL,
+            epoch=self._feed.epoch(),
+            org_id=listener.org_id,
+            head=head,
+            user=user_of(listener.caller),
+            heartbeat_s=self._limits.live_seconds,
+            server_time=rfc3339(self._clock.now()),
+        )
+
+    async def resume(self, listener: Listener, after: int | None, epoch: str | None) -> None:
+        """A channel goes on behind a number, or is told that it needs a snapshot first."""
+        listener.live = False
+        head = await self._feed.head(listener.org_id)
+        after = head if after is None else after
+        reason = self._why_not(after, epoch, head)
+        if reason:
+            listener.sink.write(listener.sink.control(SnapshotRequired(reason)))
+            return
+        said = Current(after) if after == head else Resumed(after, head, head - after)
+        listener.sink.write(listener.sink.control(said))
+        await self._go_on(listener, after, head)
+
+    def _why_not(self, after: int, epoch: str | None, head: int) -> str:
+        if epoch is not None and epoch != self._feed.epoch():
+            return "epoch_changed"
+        if after > head:
+            return "ahead"
+        return "too_many" if head - after > self._limits.resume_events else ""
+
+    async def _go_on(self, listener: Listener, after: int, head: int) -> None:
+        listener.cursor = listener.sent = after
+        channel = self._channels.get(listener.org_id)
+        if channel is None:
+            channel = _Channel(self._feed, self._org, self._clock, listener.org_id, head, self._limits.subscriber_bytes)
+            self._channels[listener.org_id] = channel
+        channel.add(listener)
+        if self._pinging is None or self._pinging.done():
+            self._pinging = asyncio.create_task(self._ping())
+        await channel.catch_up(listener)
+
+    def leave(self, listener: Listener) -> None:
+        """A channel has ended."""
+        listener.live = False
+        channel = self._channels.get(listener.org_id)
+        if channel is not None and channel.remove(listener):
+            del self._channels[listener.org_id]
+
+    def end_session(self, credential: str) -> None:
+        """A person has logged out: their channels end."""
+        for listener in self._listeners():
+            if listener.credential == credential:
+                listener.sink.cut(SESSION_ENDED, "logged out")
+
+    def _listeners(self) -> list[Listener]:
+        return [listener for channel in self._channels.values() for listener in channel.listeners()]
+
+    async def _ping(self) -> None:
+        """One clock for all channels: a sign of life, the end of expired sessions and of readers that are stuck."""
+        while self._channels:
+            await pause(self._clock, self._limits.live_seconds)
+            now = self._clock.now()
+            for listener in self._listeners():
+                if listener.caller.expires_at is not None and listener.caller.expires_at <= now:
+                    listener.sink.cut(SESSION_ENDED, "the session has expired")
+                    continue
+                waiting = listener.sink.unread() > 0
+                if waiting and listener.stuck:
+                    listener.sink.cut(TOO_SLOW, "nothing was read for a while; resume")
+                    continue
+                listener.stuck = waiting
+                listener.sink.write(listener.sink.ping(listener.sent))
+
+    def count(self) -> int:
+        """How many listen."""
+        return len(self._listeners())
+
+    async def close(self) -> None:
+        """The server stops."""
+        for channel in list(self._channels.values()):
+            channel.stop()
+        if self._pinging is not None:
+            self._pinging.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._pinging
+
+
+class _Channel:
+    """The listeners of one organisation, and the tasks that tell them."""
+
+    def __init__(self, feed: Feed, org: OrgReader, clock: Clock, org_id: str, head: int, limit: int) -> None:
+        self._feed = feed
+        self._org = org
+        self._clock = clock
+        self._org_id = org_id
+        self._told = head
+        self._limit = limit
+        self._everything: set[Listener] = set()
+        self._by_workspace: dict[str, set[Listener]] = {}
+        self._tasks: dict[str, tuple[str | None, int]] = {}
+        self._work = [asyncio.create_task(self._keep_at(work)) for work in (self._tell_facts, self._tell_beats)]
+
+    # -- who listens ---------------------------------------------------------------------------------------------------
+
+    def add(self, listener: Listener) -> None:
+        """Takes a listener in; no harm if it is in."""
+        if listener.workspace_id is None:
+            self._everything.add(listener)
+        else:
+            self._by_workspace.setdefault(listener.workspace_id, set()).add(listener)
+
+    def remove(self, listener: Listener) -> bool:
+        """Lets a listener go; True if it was the last."""
+        self._everything.discard(listener)
+        if listener.workspace_id is not None:
+            others = self._by_workspace.get(listener.workspace_id, set())
+            others.discard(listener)
+            if not others:
+                self._by_workspace.pop(listener.workspace_id, None)
+        if self._everything or self._by_workspace:
+            return False
+        self.stop()
+        return True
+
+    def listeners(self) -> Iterator[Listener]:
+        """All of them."""
+        yield from self._everything
+        for some in self._by_workspace.values():
+            yield from some
+
+    def stop(self) -> None:
+        """Nobody is told any more."""
+        for task in self._work:
+            task.cancel()
+
+    def _audience(self, notice: Notice) -> Iterator[Listener]:
+        """Who may see a notice: the same rule by which `events_after_for` reads."""
+        yield from self._everything
+        if not self._by_workspace:
+            return
+        yield from self._by_workspace.get(notice.workspace_id, ())
+        if notice.audience == "peers":
+            for workspace_id, some in self._by_workspace.items():
+                if workspace_id != notice.workspace_id and self._are_related(workspace_id, notice.workspace_id):
+                    yield from (each for each in some if each.about is None)
+
+    def _are_related(self, one_id: str, other_id: str) -> bool:
+        one, other = self._org.workspace(one_id), self._org.workspace(other_id)
+        return one is not None and other is not None and related(self._org, one, other)
+
+    # -- what they are told --------------------------------------------------------------------------------------------
+
+    async def catch_up(self, listener: Listener) -> None:
+        """Reads from the listener's own cursor until there is nothing that the others were told and it was not."""
+        while True:
+            page = await self._feed.after(self._scope(listener), listener.cursor, _PAGE)
+            for notice in page.notices:
+                listener.tell(notice, {})
+                if listener.sink.unread() > self._limit // 2:
+                    await listener.sink.drained()
+            listener.cursor = max(listener.cursor, page.upto)
+            if not page.notices and listener.cursor >= self._told:
+                listener.live = True
+                return
+
+    def _scope(self, listener: Listener) -> Scope:
+        if listener.workspace_id is None:
+            return Scope(self._org_id)
+        own = self._org.workspace(listener.workspace_id)
+        if own is None or listener.about is not None:
+            return Scope(self._org_id, listener.workspace_id)
+        peers = ",".join(each.id for each in self._org.all_ever(self._org_id) if related(self._org, own, each))
+        return Scope(self._org_id, listener.workspace_id, f",{peers},")
+
+    async def _keep_at(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """A store that does not answer is asked again; a mistake of ours ends the channels, which then resume."""
+        while not self._feed.closing:
+            try:
+                await work()
+            except StoreUnavailable:
+                await pause(self._clock, _STORE_SECONDS)
+            except Exception:
+                _log.exception("live events of an organisation have stopped; its channels are closed to start over")
+                for listener in list(self.listeners()):
+                    listener.sink.cut(INTERNAL, "the server made a mistake; resume")
+                return
+
+    async def _tell_facts(self) -> None:
+        while not self._feed.closing:
+            page = await self._feed.wait(self._org_id, self._told, _PAGE)
+            self._told = page.upto
+            for notice in page.notices:
+                self._tell(notice, self._audience(notice))
+                if notice.name == "WORKSPACE_REMOVED":
+                    self._end(notice.workspace_id)
+
+    def _tell(self, notice: Notice, listeners: Iterable[Listener]) -> None:
+        frames: dict[tuple[type, int], bytes] = {}
+        slow = []
+        for listener in listeners:
+            if listener.live and not 0 < notice.seq <= listener.cursor:
+                listener.tell(notice, frames)
+                if listener.sink.unread() > self._limit:
+                    slow.append(listener)
+        for listener in slow:
+            listener.sink.cut(TOO_SLOW, "too many events are unread; resume")
+
+    def _end(self, workspace_id: str) -> None:
+        for listener in list(self._by_workspace.get(workspace_id, ())):
+            listener.sink.cut(SESSION_ENDED, "workspace removed")
+
+    async def _tell_beats(self) -> None:
+        beat = self._org.beats()
+        while not self._feed.closing:
+            await self._feed.wait_for_beat(self._org_id, beat)
+            heard, beat = self._org.heard_after(self._org_id, beat), self._org.beats()
+            for workspace in heard:
+                for notice in self._beats_of(workspace.id):
+                    self._tell(notice, self._audience(notice))
+            await pause(self._clock, _BEAT_SECONDS)
+
+    def _beats_of(self, workspace_id: str) -> Iterator[Notice]:
+        now, pulse = self._clock.now(), self._org.pulse(workspace_id)
+        yield self._feed.beat(workspace_id, now)
+        task = (pulse.current_task, pulse.active_tasks)
+        if self._tasks.get(workspace_id) != task:
+            self._tasks[workspace_id] = task
+            yield self._feed.task(workspace_id, now)
+
+
+async def pause(clock: Clock, seconds: float) -> None:
+    """Waits on the clock that was handed in."""
+    await clock.wait(asyncio.get_running_loop().create_future(), seconds)

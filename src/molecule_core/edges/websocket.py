@@ -1,0 +1,118 @@
+"""The live channel as a WebSocket: the `websockets` package keeps the protocol, frames of events are made once for all.
+
+Above: `edges/protocol.py` hands the connection over. Below: `edges/sinks.py`, `edges/live.py`.
+"""
+
+import asyncio
+from typing import Any
+
+import msgspec
+from websockets.datastructures import Headers
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import OPEN
+from websockets.server import ServerProtocol
+
+from molecule_core.edges.live import Listener, Live
+from molecule_core.edges.routes import Answer, Call
+from molecule_core.edges.sinks import LiveConnection
+from molecule_core.ground.errors import WebSocketNeeded
+from molecule_core.views.feed import Notice
+from molecule_core.wire.live import Ping, Subscribe
+
+_RESTARTING = 1012
+# A client that does not answer our farewell has this long before the line is cut.
+_FAREWELL_SECONDS = 2.0
+_WISH = msgspec.json.Decoder(Subscribe)
+
+
+class Socket(LiveConnection):
+    """One client's WebSocket, and the sink of its listener."""
+
+    def __init__(self, live: Live, call: Call, org_id: str, credential: str) -> None:
+        """Answers the handshake. Raises WebSocketNeeded: it is none, or of another version."""
+        super().__init__(live)
+        self._listener = Listener(call.by, org_id, self, credential)
+        headers = Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in call.headers.items())
+        response = ServerProtocol().accept(Request("/ws", headers))
+        if response.status_code != 101:
+            raise WebSocketNeeded
+        self._head = response.serialize()
+        # Its parser begins with the first frame: the request has been read, and is not read again.
+        self._protocol = ServerProtocol(state=OPEN, max_size=call.limits.frame_bytes)
+
+    def answer(self) -> Answer:
+        """The answer that turns the connection into this WebSocket."""
+        return Answer(b"", 101, take=self._open)
+
+    def _open(self, transport: asyncio.Transport, connections: set[Any], data: bytes) -> None:
+        self._take(transport, connections, self._head, self._live.open(self._listener))
+        if data:
+            self.data_received(data)
+
+    # -- from the client -----------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes came: frames, or parts of them."""
+        self._protocol.receive_data(data)
+        for event in self._protocol.events_received():
+            if isinstance(event, Frame) and event.opcode is Opcode.TEXT:
+                self._wish(bytes(event.data))
+        self._flush()
+
+    def eof_received(self) -> None:
+        """The client sends no more."""
+        self._protocol.receive_eof()
+        self._flush()
+
+    def _wish(self, data: bytes) -> None:
+        """What the client asks for. What we do not know is left alone: it may be newer than we are."""
+        try:
+            wish = _WISH.decode(data)
+        except msgspec.DecodeError:
+            return
+        self._serve(self._live.resume(self._listener, wish.after, wish.epoch))
+
+    # -- to the client -------------------------------------------------------------------------------------------------
+
+    def notice(self, prev: int, notice: Notice) -> bytes:
+        """A notice as a text frame."""
+        return _text(notice.frame(prev))
+
+    def control(self, frame: msgspec.Struct) -> bytes:
+        """A frame that is no event."""
+        return _text(msgspec.json.encode(frame))
+
+    def ping(self, sent: int) -> bytes:
+        """A sign of life that pages can see (they see no frames of the protocol itself)."""
+        return self.control(Ping(sent))
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes that are whole frames; nothing more after the farewell."""
+        if self._protocol.state is OPEN:
+            self._transport.write(data)
+
+    def cut(self, code: int, reason: str) -> None:
+        """Says why, and closes; a client that does not take even that is cut off."""
+        if self._protocol.state is OPEN:
+            self._protocol.send_close(code, reason)
+            self._flush()
+            asyncio.get_running_loop().call_later(_FAREWELL_SECONDS, self._transport.abort)
+
+    def shutdown(self) -> None:
+        """The server stops."""
+        self.cut(_RESTARTING, "the server restarts; resume")
+        self._transport.close()
+
+    def _flush(self) -> None:
+        for data in self._protocol.data_to_send():
+            if data:
+                self._transport.write(data)
+            else:  # how the package says that this side is done
+                self._transport.close()
+        if self._protocol.close_expected():
+            self._transport.close()
+
+
+def _text(data: bytes) -> bytes:
+    return Frame(Opcode.TEXT, data).serialize(mask=False)

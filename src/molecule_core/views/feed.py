@@ -1,0 +1,148 @@
+"""The journal as live channels tell it: facts with their payloads, encoded once however many listen.
+
+Above: `edges/live.py`. Below: the journal, and the readers of the nouns that facts are about.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from molecule_core.ground.clock import rfc3339
+from molecule_core.messages.model import Told
+from molecule_core.messages.reader import MessageReader
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Store
+from molecule_core.store.journal import Fact, Journal, org_key, pulse_key
+from molecule_core.store.wakeups import Look, Wakeups
+from molecule_core.wire.events import EVENTS, Heartbeat, TaskUpdated
+from molecule_core.wire.live import Entity, EventFrame
+
+# A wake-up that got lost costs at most so long.
+_LOOK_AGAIN_SECONDS = 5.0
+
+
+class Scope(Struct, frozen=True):
+    """Whose events: all of an organisation, or those about one workspace and, of its peers, what peers may see.
+
+    `peers` are their ids, a comma before and behind each."""
+
+    org_id: str
+    workspace_id: str | None = None
+    peers: str = ","
+
+
+class Notice(Struct, frozen=True):
+    """One event, ready to be sent: `tail` is its frame but for the opening brace and `prev`. `seq` is 0 for a
+    transient event."""
+
+    seq: int
+    name: str
+    workspace_id: str
+    audience: str
+    at: int
+    payload: bytes
+    tail: bytes
+
+    def frame(self, prev: int) -> bytes:
+        """The whole frame on a channel whose last event was `prev`."""
+        return b'{"prev":%d,%s' % (prev, self.tail) if self.seq else b"{" + self.tail
+
+
+class Page(Struct, frozen=True):
+    """Notices in order, and the number up to which nothing is missing between them."""
+
+    notices: list[Notice]
+    upto: int
+
+
+class Feed:
+    """Reads what happened behind a number."""
+
+    def __init__(self, store: Store, wakeups: Wakeups, org: OrgReader, messages: MessageReader) -> None:
+        self._journal = Journal(store)
+        self._wakeups = wakeups
+        self._org = org
+        self._messages = messages
+        self._store = store
+        self.head = self._journal.head
+
+    def epoch(self) -> str:
+        """Numbers of another epoch mean nothing here."""
+        return self._store.epoch
+
+    @property
+    def closing(self) -> bool:
+        """Whether the server is stopping."""
+        return self._wakeups.closing
+
+    async def after(self, scope: Scope, seq: int, count: int) -> Page:
+        """At most `count` notices behind a number."""
+        if scope.workspace_id is None:
+            facts = await self._journal.after(scope.org_id, seq, count)
+            return Page(await self._notices(facts), facts[-1].seq if facts else seq)
+        upto = await self.head(scope.org_id)
+        facts = await self._journal.after_for(
+            scope.org_id, seq, count, upto=upto, workspace_id=scope.workspace_id, peers=scope.peers
+        )
+        return Page(await self._notices(facts), facts[-1].seq if len(facts) == count else max(seq, upto))
+
+    async def wait(self, org_id: str, seq: int, count: int) -> Page:
+        """The notices of an organisation behind a number; waits for the first, but never for ever."""
+
+        async def look() -> Look[Page]:
+            page = await self.after(Scope(org_id), seq, count)
+            return Look(page if page.notices else None)
+
+        found = await self._wakeups.until(org_key(org_id), look, _LOOK_AGAIN_SECONDS)
+        return found or Page([], seq)
+
+    async def wait_for_beat(self, org_id: str, beat: int) -> None:
+        """Returns once an agent of an organisation was heard behind a heartbeat, or after a while."""
+
+        async def look() -> Look[bool]:
+            return Look(True if self._org.heard_after(org_id, beat) else None)
+
+        await self._wakeups.until(pulse_key(org_id), look, _LOOK_AGAIN_SECONDS)
+
+    async def _notices(self, facts: Sequence[Fact]) -> list[Notice]:
+        told = await self._messages.told([fact.entity_id for fact in facts if fact.payload is None])
+        return [_notice(fact, told.get(fact.entity_id)) for fact in facts]
+
+    def beat(self, workspace_id: str, at: int) -> Notice:
+        """That an agent was heard."""
+        pulse = self._org.pulse(workspace_id)
+        said = Heartbeat(pulse.active_tasks, pulse.uptime_seconds, rfc3339(pulse.heard_at))
+        return _transient("WORKSPACE_HEARTBEAT", workspace_id, said, at)
+
+    def task(self, workspace_id: str, at: int) -> Notice:
+        """What an agent works on."""
+        pulse = self._org.pulse(workspace_id)
+        return _transient("TASK_UPDATED", workspace_id, TaskUpdated(pulse.current_task, pulse.active_tasks), at)
+
+
+def _notice(fact: Fact, told: Told | None) -> Notice:
+    payload = (fact.payload or "{}").encode() if told is None else told.payload
+    frame = EventFrame(
+        event=fact.name,
+        workspace_id=fact.workspace_id,
+        timestamp=rfc3339(fact.at),
+        payload=Raw(payload),
+        entity=Entity(fact.entity_kind, fact.entity_id, fact.rev),
+        seq=fact.seq,
+        client_id=UNSET if told is None or told.client_id is None else told.client_id,
+    )
+    tail = msgspec.json.encode(frame)[1:]
+    return Notice(fact.seq, fact.name, fact.workspace_id, fact.audience, fact.at, payload, tail)
+
+
+def _transient(name: str, workspace_id: str, said: Struct, at: int) -> Notice:
+    payload = msgspec.json.encode(said)
+    frame = EventFrame(
+        event=name,
+        workspace_id=workspace_id,
+        timestamp=rfc3339(at),
+        payload=Raw(payload),
+        entity=Entity("workspace", workspace_id, 0),
+    )
+    return Notice(0, name, workspace_id, EVENTS[name].audience, at, payload, msgspec.json.encode(frame)[1:])

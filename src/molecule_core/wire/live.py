@@ -1,0 +1,152 @@
+"""What goes over a live channel, and the snapshot it goes on from. The canvas' types are generated from here.
+
+Event frames carry `event`; all other frames carry `type`. Clients that know only `event` may ignore the rest.
+"""
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from molecule_core.wire.events import WorkspaceView
+
+PROTOCOL = 1
+"""Raised when a client of the version before could not go on."""
+
+
+class Entity(Struct, frozen=True):
+    """What an event is about: `rev` counts the entity's changes; 0 for what never changes."""
+
+    kind: str
+    id: str
+    rev: int
+
+
+class EventFrame(Struct, frozen=True, kw_only=True):
+    """One event. `seq` numbers the organisation's journal; `prev` is the seq of the event before it on this channel.
+
+    Transient events (`WORKSPACE_HEARTBEAT`, `TASK_UPDATED`) have neither: nothing misses them. `client_id` is the
+    messageId of the person's message that caused it."""
+
+    event: str
+    workspace_id: str
+    timestamp: str
+    payload: Raw
+    entity: Entity
+    seq: int | UnsetType = UNSET
+    prev: int | UnsetType = UNSET
+    client_id: str | UnsetType = UNSET
+
+
+class User(Struct, frozen=True):
+    """Who looks. `kind`: person, workspace or admin; `role`: viewer, operator or owner."""
+
+    id: str
+    name: str
+    kind: str
+    role: str
+
+
+class Hello(Struct, frozen=True, tag="hello"):
+    """The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot."""
+
+    protocol: int
+    epoch: str
+    org_id: str
+    head: int
+    user: User
+    heartbeat_s: int
+    server_time: str
+
+
+class Subscribe(Struct, frozen=True, tag="subscribe"):
+    """From the client: go on behind `after`, which was learned in `epoch`. Without `after`: from here on."""
+
+    after: int | None = None
+    epoch: str | None = None
+
+
+class Resumed(Struct, frozen=True, tag="resumed"):
+    """`count` events follow, behind `after` and up to `upto`; then live ones. The first has `prev` == `after`."""
+
+    after: int
+    upto: int
+    count: int
+
+
+class Current(Struct, frozen=True, tag="current"):
+    """Nothing was missed: `after` is the head."""
+
+    after: int
+
+
+class SnapshotRequired(Struct, frozen=True, tag="snapshot_required"):
+    """Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many or ahead."""
+
+    reason: str
+
+
+class Ping(Struct, frozen=True, tag="ping"):
+    """The channel lives; `head_sent` is the seq of the last event sent on it."""
+
+    head_sent: int
+
+
+class SnapshotWorkspace(WorkspaceView, frozen=True, kw_only=True, omit_defaults=False):
+    """A workspace with what its agent said last."""
+
+    current_task: str | None
+    last_heard_at: str | None
+
+
+class ChatHead(Struct, frozen=True):
+    """The last message of a chat. `content` is cut."""
+
+    id: str
+    role: str
+    content: str
+    timestamp: str
+    seq: int
+
+
+class SnapshotChat(Struct, frozen=True):
+    """How a workspace's chat stands for the person who asks. `unread` stops counting at 100."""
+
+    workspace_id: str
+    unread: int
+    read_seq: int
+    last: ChatHead
+
+
+class SnapshotOrg(Struct, frozen=True):
+    """The organisation."""
+
+    id: str
+    name: str
+
+
+class SnapshotLimits(Struct, frozen=True):
+    """What the page must know before it asks."""
+
+    text_bytes: int
+    name_length: int
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """All that the canvas shows of an organisation, as of one place in its journal. Events with `seq` <= `as_of`, or
+    whose entity's `rev` is not above the known one, are in it already."""
+
+    protocol: int
+    epoch: str
+    as_of: int
+    server_time: str
+    org: SnapshotOrg
+    user: User
+    limits: SnapshotLimits
+    workspaces: list[SnapshotWorkspace]
+    chats: list[SnapshotChat]
+
+
+class Session(Struct, frozen=True):
+    """Who is logged in."""
+
+    user: User
+    org: SnapshotOrg
+    version: str
