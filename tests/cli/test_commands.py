@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from molecule_core.cli import VERBS
+from molecule_core.cli.doctor import check_canvas
 from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
@@ -406,7 +407,7 @@ async def test_doctor_finds_nothing_wrong_with_a_server_that_runs(run: Run, stat
         outcome = await run("doctor")
 
     assert outcome.code == 0, outcome
-    assert findings(outcome) == [("ok", 0)] * 3
+    assert findings(outcome) == [("ok", 0)] * 4
     assert "in use by a server" in outcome.out
     assert f"ready at http://127.0.0.1:{port}" in outcome.out
 
@@ -419,12 +420,19 @@ async def test_doctor_gives_one_advice_for_each_thing_that_is_wrong(run: Run, st
     ruined = await run("doctor")
 
     assert (nothing.code, ruined.code) == (1, 1)
-    assert findings(nothing) == [("FAIL", 1), ("ok", 0), ("FAIL", 1)]
-    assert findings(ruined) == [("FAIL", 1)] * 3
+    assert findings(nothing) == [("FAIL", 1), ("ok", 0), ("ok", 0), ("FAIL", 1)]
+    assert findings(ruined) == [("FAIL", 1), ("FAIL", 1), ("ok", 0), ("FAIL", 1)]
     assert f"chmod 700 {state}" in ruined.out
     assert "molecule restore" in ruined.out
     assert f"molecule serve --port {port}" in ruined.out
     assert nothing.err == ruined.err == ""
+
+
+@requirement("O1")
+def test_doctor_says_how_to_build_a_page_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert check_canvas() == ("canvas", "built", "")
+    monkeypatch.setattr("molecule_core.cli.doctor.resources.files", lambda _: tmp_path)
+    assert "scripts/canvas build" in check_canvas().advice
 
 
 @requirement("O1")

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import sys
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ class Finding(NamedTuple):
 def command(**flags: Any) -> None:
     """Look at the state folder, the store and the server. Exit code 1 if one of them needs help."""
     settings = settings_from(**flags)
-    findings = [check_folder(settings.state), check_database(settings), check_server(settings)]
+    findings = [check_folder(settings.state), check_database(settings), check_canvas(), check_server(settings)]
     for finding in findings:
         click.echo(f"{'FAIL' if finding.advice else 'ok':4}  {finding.what:13} {finding.seen}")
         if finding.advice:
@@ -67,6 +68,13 @@ def check_database(settings: Settings) -> Finding:
     if fault := fault_of(database):
         return Finding(what, fault, "stop the server and put a backup back: molecule restore COPY")
     return Finding(what, "sound" + (", in use by a server" if is_in_use(settings.state) else ""))
+
+
+def check_canvas() -> Finding:
+    """The page has been built into the package."""
+    if resources.files("molecule_core").joinpath("canvas_assets", "index.html").is_file():
+        return Finding("canvas", "built")
+    return Finding("canvas", "not built", "scripts/canvas build, in the checkout; or install a wheel, which carries it")
 
 
 def check_server(settings: Settings) -> Finding:
