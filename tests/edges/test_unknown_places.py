@@ -24,7 +24,17 @@ async def test_numbers_in_a_query_are_plain_digits(server: Running) -> None:
 
 @requirement("S14")
 async def test_unknown_paths_are_told_where_the_known_ones_are_listed(server: Running) -> None:
-    unknown = ["//", "/nowhere", "/workspaces/", "//workspaces", "/health/", "/Health", "/workspaces/x/y/z", "/..", "/%"]
+    unknown = [
+        "//",
+        "/nowhere",
+        "/workspaces/",
+        "//workspaces",
+        "/health/",
+        "/Health",
+        "/workspaces/x/y/z",
+        "/..",
+        "/%",
+    ]
 
     async with wire(server.port) as connection:
         for path, token in itertools.product(unknown, (None, ADMIN_TOKEN)):

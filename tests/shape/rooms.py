@@ -35,7 +35,10 @@ HOUSE = (
     Row("server", ("edges", "views", "slices", "store", "ground")),
     Row("edges", EDGES),
     Row("edges.{live,events}", (*EDGES, "store.journal")),
-    Row("views", ("views", "slices.{reader,model}", "instructions.render", "store.{database,journal,wakeups}", "wire", "ground")),
+    Row(
+        "views",
+        ("views", "slices.{reader,model}", "instructions.render", "store.{database,journal,wakeups}", "wire", "ground"),
+    ),
     Row("agent", ("agent", "client", "wire", "ground")),
     Row("demo", ("demo", "client", "wire", "ground")),
     Row("langchain", ("langchain", "client", "wire", "ground")),
