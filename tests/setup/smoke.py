@@ -1,4 +1,4 @@
-"""Start a checkout that was set up elsewhere as a user would, see it healthy, stop it with Ctrl-C.
+"""Start a checkout that was set up elsewhere as a user would, see it healthy and its page whole, stop it with Ctrl-C.
 
     python tests/setup/smoke.py CHECKOUT
 
@@ -9,6 +9,7 @@ what went wrong and the end of what the server said. `.ci/run` calls it.
 import contextlib
 import http.client
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -54,6 +55,25 @@ def wait_until_healthy(server: "subprocess.Popen[bytes]", port: int) -> None:
     raise Smoke(f"/health did not answer within {STARTING_S} s")
 
 
+def get(port: int, path: str) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=STARTING_S)
+    with contextlib.closing(connection):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        if answer.status != http.HTTPStatus.OK:
+            raise Smoke(f"{path} answers {answer.status}")
+        return answer.read()
+
+
+def check_page(port: int) -> None:
+    """The page is there, and so is every file that it names."""
+    files = re.findall(r'(?:src|href)="(/app/assets/[^"]+)"', get(port, "/app/").decode())
+    if not any(name.endswith(".js") for name in files):
+        raise Smoke("/app/ is not the page of the canvas")
+    for name in files:
+        get(port, name)
+
+
 def interrupt(server: "subprocess.Popen[bytes]") -> None:
     os.killpg(server.pid, signal.SIGINT)  # a terminal, too, tells the whole group
     try:
@@ -90,6 +110,7 @@ def start_and_stop(checkout: Path, home: Path) -> None:
         )
     try:
         wait_until_healthy(server, port)
+        check_page(port)
         interrupt(server)
     except Smoke as fault:
         said = log.read_text(encoding="utf-8", errors="replace")
@@ -106,9 +127,9 @@ def main() -> None:
         check_version(checkout)
         with tempfile.TemporaryDirectory() as home:
             start_and_stop(checkout, Path(home))
-    except (Smoke, subprocess.SubprocessError, OSError) as fault:
+    except (Smoke, subprocess.SubprocessError, OSError, http.client.HTTPException) as fault:
         sys.exit(f"smoke: {fault}")
-    sys.stdout.write("smoke: started, healthy, stopped\n")
+    sys.stdout.write("smoke: started, healthy, page whole, stopped\n")
 
 
 if __name__ == "__main__":

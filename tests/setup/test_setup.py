@@ -36,6 +36,17 @@ elif [ -e "$STAGE/broken" ]; then
 fi
 """
 
+# What it makes of the canvas says which of its sources it was made from.
+PYTHON = """#!/bin/sh
+echo "python $*" >> "$STAGE/calls"
+if [ -e "$STAGE/broken-canvas" ]; then
+    echo "main.tsx: unexpected end"
+    exit 1
+fi
+mkdir -p src/molecule_core/canvas_assets
+cat canvas/src/main.tsx > src/molecule_core/canvas_assets/build.json
+"""
+
 
 class Stage:
     """A checkout with the real script and its inputs, and the actor as the only uv on PATH."""
@@ -43,14 +54,19 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.checkout, self.folder = folder / "checkout", folder / "stage"
         self.stamp = self.checkout / ".venv" / "molecule-setup.stamp"
+        self.page = self.checkout / "src" / "molecule_core" / "canvas_assets" / "build.json"
+        self.source = self.checkout / "canvas" / "src" / "main.tsx"
         for name in ("scripts/setup", "requirements/run.txt", "requirements/build.txt", "requirements/test.txt"):
             self.checkout.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.checkout / name)
-        shutil.copy(ROOT / "pyproject.toml", self.checkout)
+        for name in ("pyproject.toml", "hatch_build.py"):
+            shutil.copy(ROOT / name, self.checkout)
+        self.source.parent.mkdir(parents=True)
+        self.source.write_text("first")
         self.folder.mkdir()
-        self.folder.joinpath("python").touch()  # nothing runs it
-        self.folder.joinpath("uv").write_text(ACTOR)
-        self.folder.joinpath("uv").chmod(0o755)
+        for name, text in (("uv", ACTOR), ("python", PYTHON)):
+            self.folder.joinpath(name).write_text(text)
+            self.folder.joinpath(name).chmod(0o755)
 
     def start(self, *arguments: str, **environment: str) -> Running:
         path = f"{self.folder}:/usr/bin:/bin"
@@ -124,12 +140,13 @@ def test_a_run_that_has_nothing_to_do_starts_no_tool_and_takes_no_lock(
 
 def test_a_first_run_makes_the_venv_with_hashes_and_the_project_in_place(stage: Stage) -> None:
     code, said = stage.run()
-    made, pinned, project = stage.calls()
+    made, pinned, project, compiled = stage.calls()
     venv = stage.checkout / ".venv"
     assert (code, said.splitlines()[-1]) == (0, ".venv is ready (Python 3.11.7)")
     assert made.endswith(f" {venv}")
     assert f"--python {venv}/bin/python --require-hashes" in pinned
     assert all(f"--requirement {stage.checkout}/requirements/{name}.txt" in pinned for name in setup.LOCKS)
+    assert compiled == f"python -I {stage.checkout}/scripts/canvas build"
     assert f"--python {venv}/bin/python --no-deps --no-build-isolation --editable {stage.checkout}" in project
 
 
@@ -139,6 +156,7 @@ def test_nothing_in_the_shell_leads_an_installer_out_of_the_venv(stage: Stage) -
     seen = dict(line.split("=", 1) for line in lines if "=" in line)
     assert seen["PIP_USER"] == "0"
     assert seen["PIP_PROXY"] == "kept"
+    assert seen["MOLECULE_UI"] == "skip", "compiling is a step of its own"
     assert not setup.MISLEADING & seen.keys()
 
 
@@ -163,6 +181,66 @@ def test_text_that_moves_from_one_file_to_the_next_is_an_edit_too(stage: Stage) 
     run.write_text(text[:-1])
     build.write_text(text[-1] + build.read_text())
     assert checkout.contents() != before
+
+
+@pytest.mark.parametrize("name", ["canvas/src/main.tsx", "canvas/new.html", "hatch_build.py"])
+def test_an_edit_of_the_canvas_compiles_it_again_and_installs_nothing(stage: Stage, name: str) -> None:
+    stage.run()
+    stage.calls()
+    with (stage.checkout / name).open("a") as file:
+        file.write("edited")
+    assert stage.run() == (0, "compiling the canvas\n.venv is ready (Python 3.11.7)\n")
+    assert stage.calls() == [f"python -I {stage.checkout}/scripts/canvas build"]
+    assert stage.page.read_text() == stage.source.read_text()
+    assert stage.run() == (0, ".venv is up to date (Python 3.11.7)\n")
+
+
+def test_what_tools_leave_among_the_sources_of_the_canvas_is_no_edit(stage: Stage) -> None:
+    stage.run()
+    for name in ("node_modules/react/index.js", ".build/made/index.html", "src/.#main.tsx"):
+        path = stage.checkout / "canvas" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to("nowhere")  # as some editors do
+    assert stage.run() == (0, ".venv is up to date (Python 3.11.7)\n")
+
+
+def test_a_canvas_whose_page_is_gone_is_compiled_again(stage: Stage) -> None:
+    stage.run()
+    stage.page.unlink()
+    assert "compiling the canvas" in stage.run()[1]
+    assert stage.page.exists()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_canvas_that_does_not_compile_shows_why_and_the_next_run_goes_on(stage: Stage, is_first: bool) -> None:
+    if not is_first:
+        stage.run()
+    stage.source.write_text("second")
+    broken = stage.folder / "broken-canvas"
+    broken.touch()
+    code, said = stage.run()
+    assert code == 1
+    assert "compiling the canvas: python ended with 1\n    main.tsx: unexpected end\nWhat to do: Mend" in said
+    broken.unlink()
+    stage.calls()
+    assert stage.run()[0] == 0
+    assert stage.page.read_text() == "second"
+    assert stage.calls() == [f"python -I {stage.checkout}/scripts/canvas build"]
+
+
+def test_the_canvas_can_be_left_out_and_is_made_up_for_later(stage: Stage) -> None:
+    assert stage.run(MOLECULE_UI="skip")[0] == 0
+    assert not any("canvas" in call for call in stage.calls() if call.startswith("python"))
+    assert stage.run(MOLECULE_UI="skip") == (0, ".venv is up to date (Python 3.11.7)\n")
+    assert not stage.page.exists()
+    assert stage.run() == (0, "compiling the canvas\n.venv is ready (Python 3.11.7)\n")
+    assert stage.page.exists()
+
+
+def test_an_edit_while_the_canvas_is_compiled_does_not_count_as_compiled(stage: Stage) -> None:
+    stage.folder.joinpath("python").write_text(PYTHON + "echo edited >> canvas/src/main.tsx\n")
+    assert stage.run()[0] == 0
+    assert "compiling the canvas" in stage.run()[1]
 
 
 def test_a_checkout_that_was_moved_makes_its_venv_anew(stage: Stage) -> None:
@@ -339,7 +417,7 @@ def test_a_newer_python_that_is_only_a_shim_is_passed_over(old: Stage) -> None:
     assert old.run(PATH=str(old.folder)) == (0, "handed over to 3.11\n")
 
 
-@pytest.mark.parametrize("name", ["setup", "check"])
+@pytest.mark.parametrize("name", ["setup", "check", "canvas"])
 def test_an_old_python_can_read_the_script(name: str) -> None:
     assert ast.parse((ROOT / "scripts" / name).read_text(), feature_version=(3, 6)).body
 
@@ -349,6 +427,7 @@ def test_the_tests_run_from_the_root_wherever_they_are_called(tmp_path: Path) ->
     assert setup.Checkout(ROOT).is_current(), "run scripts/setup first: the tests themselves never install anything"
     said = subprocess.run(
         [str(ROOT / "scripts" / "test"), "--collect-only", "--quiet", "tests/setup/test_locks.py"],
+        env={**os.environ, "MOLECULE_BROWSER": "true"},
         cwd=tmp_path, capture_output=True, text=True, timeout=PROCESS_S, check=True,
     )  # fmt: skip
     assert "tests/setup/test_locks.py::" in said.stdout

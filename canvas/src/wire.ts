@@ -1,0 +1,367 @@
+// Made by scripts/docs from the server's shapes (src/molecule_core/wire). Edit those, not this.
+
+/** The protocol of the live channel that this page speaks; a server with a newer one asks for a reload. */
+export const PROTOCOL = 1;
+
+/** A workspace as persons and peers see it; also a row of GET /workspaces. Times are RFC 3339. */
+export interface WorkspaceView {
+  id: string;
+  org_id: string;
+  name: string;
+  role: string | null;
+  runtime: string;
+  parent_id: string | null;
+  delivery_mode: string;
+  url: string | null;
+  status: string;
+  external: boolean;
+  tier: number;
+  active_tasks: number;
+  max_concurrent_tasks: number;
+  last_error_rate: number;
+  uptime_seconds: number;
+  agent_card: unknown;
+  instruction_template_id: string | null;
+  instruction_compact: boolean;
+  broadcast_enabled: boolean;
+  talk_to_user_enabled: boolean;
+  collapsed: boolean;
+  x: number;
+  y: number;
+  rev: number;
+  created_at: string;
+  updated_at: string;
+  removed_at: string | null;
+}
+
+/** An agent sits in its seat and is heard. `recovered_from`: the status it had before. */
+export interface Online {
+  delivery_mode: string;
+  recovered_from?: string;
+  agent_card?: unknown;
+  url?: string;
+}
+
+/** An agent answers, but says that much of its work fails. */
+export interface Degraded {
+  error_rate: number;
+  sample_error?: string;
+  runtime_state?: string;
+}
+
+/** No heartbeat for too long. */
+export interface Silent {
+  last_heard_at: string;
+}
+
+/** The seat is gone; what it said stays readable for persons. */
+export interface Removed {
+  removed_at: string;
+}
+
+/** What the agent says of itself now. */
+export interface CardUpdated {
+  agent_card: unknown;
+}
+
+/**
+ * A new row of a workspace's log, as GET /workspaces/{id}/activity shows it. `seq` numbers the log. Bodies that
+ * are large are left out, but for a person's message.
+ */
+export interface ActivityView {
+  activity_type: string;
+  status: string;
+  seq: number;
+  method?: string;
+  kind?: string;
+  summary?: string;
+  source_id?: string;
+  target_id?: string;
+  duration_ms?: number;
+  request_body?: unknown;
+  response_body?: unknown;
+  tool_trace?: unknown;
+  error_detail?: string;
+}
+
+/** An agent wrote to its user. `seq` orders the chat of its workspace. */
+export interface AgentMessage {
+  message: string;
+  workspace_id: string;
+  name: string;
+  seq: number;
+  attachments?: Array<Record<string, unknown>>;
+}
+
+/** An agent is there. */
+export interface Heartbeat {
+  active_tasks: number;
+  uptime_seconds: number;
+  last_heard_at: string;
+}
+
+/** What an agent works on has changed. None: on nothing. */
+export interface TaskUpdated {
+  current_task: string | null;
+  active_tasks: number;
+}
+
+/** One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out. */
+export interface ActivityRow {
+  id: string;
+  workspace_id: string;
+  seq: number;
+  activity_type: string;
+  method: string | null;
+  kind: string | null;
+  intent: string | null;
+  source_id: string | null;
+  target_id: string | null;
+  status: string;
+  created_at: string;
+  duration_ms: number | null;
+  summary: string | null;
+  error_detail: string | null;
+  request_body?: unknown;
+  response_body?: unknown;
+  tool_trace?: unknown;
+  attempt?: number;
+  redelivered?: boolean;
+  peer_name?: string;
+  peer_role?: string;
+  agent_card_url?: string;
+  attachments?: Array<Record<string, unknown>>;
+}
+
+/**
+ * One line of the chat between a workspace and its users. `role` is `user` or `agent`; `client_id` is the
+ * messageId that the person's client chose.
+ */
+export interface ChatMessage {
+  id: string;
+  role: string;
+  content: string;
+  timestamp: string;
+  seq: number;
+  user?: string;
+  client_id?: string;
+  attachments?: Array<Record<string, unknown>>;
+}
+
+/** A page of chat, oldest first. `reached_end`: nothing more lies in the direction that was asked for. */
+export interface ChatPage {
+  messages: ChatMessage[];
+  reached_end: boolean;
+}
+
+/** What an event is about: `rev` counts the entity's changes; 0 for what never changes. */
+export interface Entity {
+  kind: string;
+  id: string;
+  rev: number;
+}
+
+/**
+ * One event. `seq` numbers the organisation's journal; `prev` is the seq of the event before it on this channel.
+ * Transient events (`WORKSPACE_HEARTBEAT`, `TASK_UPDATED`) have neither: nothing misses them. `client_id` is the
+ * messageId of the person's message that caused it.
+ */
+export interface EventFrame {
+  event: string;
+  workspace_id: string;
+  timestamp: string;
+  payload: unknown;
+  entity: Entity;
+  seq?: number;
+  prev?: number;
+  client_id?: string;
+}
+
+/** Who looks. `kind`: person, workspace or admin; `role`: viewer, operator or owner. */
+export interface User {
+  id: string;
+  name: string;
+  kind: string;
+  role: string;
+}
+
+/** The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot. */
+export interface Hello {
+  type: "hello";
+  protocol: number;
+  epoch: string;
+  org_id: string;
+  head: number;
+  user: User;
+  heartbeat_s: number;
+  server_time: string;
+}
+
+/** From the client: go on behind `after`, which was learned in `epoch`. Without `after`: from here on. */
+export interface Subscribe {
+  type: "subscribe";
+  after?: number | null;
+  epoch?: string | null;
+}
+
+/** `count` events follow, behind `after` and up to `upto`; then live ones. The first has `prev` == `after`. */
+export interface Resumed {
+  type: "resumed";
+  after: number;
+  upto: number;
+  count: number;
+}
+
+/** Nothing was missed: `after` is the head. */
+export interface Current {
+  type: "current";
+  after: number;
+}
+
+/** Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many or ahead. */
+export interface SnapshotRequired {
+  type: "snapshot_required";
+  reason: string;
+}
+
+/** The channel lives; `head_sent` is the seq of the last event sent on it. */
+export interface Ping {
+  type: "ping";
+  head_sent: number;
+}
+
+/** A workspace with what its agent said last. */
+export interface SnapshotWorkspace {
+  id: string;
+  org_id: string;
+  name: string;
+  role: string | null;
+  runtime: string;
+  parent_id: string | null;
+  delivery_mode: string;
+  url: string | null;
+  status: string;
+  external: boolean;
+  tier: number;
+  active_tasks: number;
+  max_concurrent_tasks: number;
+  last_error_rate: number;
+  uptime_seconds: number;
+  agent_card: unknown;
+  instruction_template_id: string | null;
+  instruction_compact: boolean;
+  broadcast_enabled: boolean;
+  talk_to_user_enabled: boolean;
+  collapsed: boolean;
+  x: number;
+  y: number;
+  rev: number;
+  created_at: string;
+  updated_at: string;
+  removed_at: string | null;
+  current_task: string | null;
+  last_heard_at: string | null;
+}
+
+/** The last message of a chat. `content` is cut. */
+export interface ChatHead {
+  id: string;
+  role: string;
+  content: string;
+  timestamp: string;
+  seq: number;
+}
+
+/** How a workspace's chat stands for the person who asks. `unread` stops counting at 100. */
+export interface SnapshotChat {
+  workspace_id: string;
+  unread: number;
+  read_seq: number;
+  last: ChatHead;
+}
+
+/** The organisation. */
+export interface SnapshotOrg {
+  id: string;
+  name: string;
+}
+
+/** What the page must know before it asks. */
+export interface SnapshotLimits {
+  text_bytes: number;
+  name_length: number;
+}
+
+/**
+ * All that the canvas shows of an organisation, as of one place in its journal. Events with `seq` <= `as_of`, or
+ * whose entity's `rev` is not above the known one, are in it already.
+ */
+export interface Snapshot {
+  protocol: number;
+  epoch: string;
+  as_of: number;
+  server_time: string;
+  org: SnapshotOrg;
+  user: User;
+  limits: SnapshotLimits;
+  workspaces: SnapshotWorkspace[];
+  chats: SnapshotChat[];
+}
+
+/** Who is logged in. */
+export interface Session {
+  user: User;
+  org: SnapshotOrg;
+  version: string;
+}
+
+/** What the server sends beside events; `type` tells which. */
+export type ServerFrame = Hello | Resumed | Current | SnapshotRequired | Ping;
+
+/** What the page sends. */
+export type ClientFrame = Subscribe;
+
+/** The payload of each event. */
+export interface EventPayloads {
+  WORKSPACE_PROVISIONING: WorkspaceView;
+  WORKSPACE_UPDATED: WorkspaceView;
+  WORKSPACE_ONLINE: Online;
+  WORKSPACE_DEGRADED: Degraded;
+  WORKSPACE_OFFLINE: Silent;
+  WORKSPACE_AWAITING_AGENT: Silent;
+  WORKSPACE_REMOVED: Removed;
+  AGENT_CARD_UPDATED: CardUpdated;
+  ACTIVITY_LOGGED: ActivityView;
+  USER_MESSAGE: ActivityView;
+  AGENT_MESSAGE: AgentMessage;
+  WORKSPACE_HEARTBEAT: Heartbeat;
+  TASK_UPDATED: TaskUpdated;
+}
+
+export type EventName = keyof EventPayloads;
+
+/** A frame with an event that this page knows; `event` tells what its payload is. */
+export type KnownEventFrame = {
+  [N in EventName]: Omit<EventFrame, "event" | "payload"> & { event: N; payload: EventPayloads[N] };
+}[EventName];
+
+/** Events with `seq` and `prev`: nobody misses one without noticing. */
+export const JOURNALED = [
+  "WORKSPACE_PROVISIONING",
+  "WORKSPACE_UPDATED",
+  "WORKSPACE_ONLINE",
+  "WORKSPACE_DEGRADED",
+  "WORKSPACE_OFFLINE",
+  "WORKSPACE_AWAITING_AGENT",
+  "WORKSPACE_REMOVED",
+  "AGENT_CARD_UPDATED",
+  "ACTIVITY_LOGGED",
+  "USER_MESSAGE",
+  "AGENT_MESSAGE",
+] as const satisfies readonly EventName[];
+
+/** Events without them: the next one makes up for a lost one. */
+export const TRANSIENT = [
+  "WORKSPACE_HEARTBEAT",
+  "TASK_UPDATED",
+] as const satisfies readonly EventName[];

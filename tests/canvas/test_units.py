@@ -1,0 +1,37 @@
+"""The TypeScript of the canvas: its types hold, and its own unit tests pass. Both run on the Node of .venv."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPILING_S = 300  # both take seconds; a machine that does other things too must not fail here
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("MOLECULE_UI") == "skip", reason="MOLECULE_UI=skip leaves the canvas out"
+)
+
+
+def assert_succeeds(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", str(ROOT / "scripts" / "canvas"), command],
+        env={**os.environ, "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=COMPILING_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"scripts/canvas {command} says:\n{done.stdout}"
+
+
+def test_the_types_of_the_canvas_hold() -> None:
+    assert_succeeds("check")
+
+
+def test_the_unit_tests_of_the_canvas_pass() -> None:
+    assert_succeeds("test")
