@@ -49,17 +49,20 @@ _log = logging.getLogger("molecule.server")
 
 
 class Server:
-    """One Molecule server process. `open` before serving, `close` after."""
+    """One Molecule server process. `open` before serving, `close` after. `first_org` names the organisation that a
+    first start makes."""
 
     def __init__(
         self,
         settings: Settings,
         *,
         admin_token: str,
+        first_org: str = FIRST_ORG,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
     ) -> None:
         self.settings = settings
+        self._first_org = first_org
         self.version = importlib.metadata.version("molecule-core")
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
@@ -133,7 +136,7 @@ class Server:
         await self.store.open()
         await load_registry(self.store, self.registry)
         if not self.registry.orgs():
-            await self._org.create_org(FIRST_ORG)
+            await self._org.create_org(self._first_org)
         await self._org.sweep("")
         self._worker = asyncio.create_task(self._timers.work())
 

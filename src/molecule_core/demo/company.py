@@ -1,0 +1,132 @@
+"""The org file of a company: read, checked, and laid out as seats with their paths. Above: cli, seats. Below: model."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.demo.model import Checks, Craft, Plan, Seat
+from molecule_core.demo.reading import ANY_NUMBER, words_of
+from molecule_core.ground.errors import BadSettings, MoleculeError
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.text import clean_line, clean_name
+
+# Each seat is a process of some 30 MB: a demo should fit on a small machine.
+MOST_SEATS = 50
+_PLACEHOLDER = re.compile(r"\{[^}]*\}")
+_PLACEHOLDERS = ("{thing}", "{things}")
+_GUIDE = "docs/demo.md shows what such a file may hold"
+
+SeatPath = tuple[str, ...]
+"""The names from the root of the tree down to a seat."""
+
+
+class Company(Struct, frozen=True, forbid_unknown_fields=True):
+    """A company as its file tells it: a name, and the seats at the top of its tree."""
+
+    name: str
+    seat: tuple[Seat, ...]
+
+
+class Place(NamedTuple):
+    """A seat and where it stands in the tree."""
+
+    path: SeatPath
+    seat: Seat
+
+
+def places(company: Company) -> list[Place]:
+    """All seats, those above before those below."""
+    return list(_below((), company.seat))
+
+
+def _below(above: SeatPath, seats: tuple[Seat, ...]) -> Iterator[Place]:
+    for seat in seats:
+        path = (*above, seat.name)
+        yield Place(path, seat)
+        yield from _below(path, seat.seat)
+
+
+def packaged_company() -> Company:
+    """The company that comes with Molecule."""
+    return _read("company.toml", resources.files(__package__).joinpath("company.toml").read_bytes())
+
+
+def read_company(file: Path) -> Company:
+    """The company of a file. Raises BadSettings, which names the file, what is wrong, and what to do."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise BadSettings(reason=f"the company file {file} cannot be read: {error.strerror}") from None
+    return _read(str(file), content)
+
+
+def _read(where: str, content: bytes) -> Company:
+    try:
+        return _checked(msgspec.convert(tomllib.loads(content.decode()), Company))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSettings(reason=f"the company file {where} is not TOML: {error}") from None
+    except (msgspec.ValidationError, MoleculeError, RecursionError) as error:
+        raise BadSettings(reason=f"the company file {where} cannot be used: {error}; {_GUIDE}") from None
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+def _checked(company: Company) -> Company:
+    """The company with clean names. Raises MoleculeError, msgspec.ValidationError."""
+    limits = Limits()
+    clean = Company(clean_name(company.name, limits.name_length), _clean_seats((), company.seat, limits))
+    found = places(clean)
+    if not found:
+        raise msgspec.ValidationError("it has no seat; give it one with [[seat]]")
+    if len(found) > MOST_SEATS:
+        raise msgspec.ValidationError(f"it has {len(found)} seats, and each is a process; at most {MOST_SEATS} start")
+    return clean
+
+
+def _clean_seats(above: SeatPath, seats: tuple[Seat, ...], limits: Limits) -> tuple[Seat, ...]:
+    clean = tuple(_clean_seat(above, seat, limits) for seat in seats)
+    names = [seat.name for seat in clean]
+    for name in names:
+        if names.count(name) > 1:
+            raise msgspec.ValidationError(f"two seats side by side are called {name!r}; rename one")
+    return clean
+
+
+def _clean_seat(above: SeatPath, seat: Seat, limits: Limits) -> Seat:
+    name = clean_name(seat.name, limits.name_length)
+    path = (*above, name)
+    if len(path) > limits.tree_depth:
+        raise msgspec.ValidationError(f"the tree is deeper than {limits.tree_depth} levels; make it flatter")
+    role = clean_line(seat.role, limits.short_text_length, f"the role of {name!r}")
+    if fault := _fault_of(seat) or next(filter(None, map(_fault_of_craft, seat.craft)), ""):
+        raise msgspec.ValidationError(f"the seat {' / '.join(path)} {fault}")
+    return msgspec.structs.replace(seat, name=name, role=role, seat=_clean_seats(path, seat.seat, limits))
+
+
+def _fault_of(seat: Seat) -> str:
+    if seat.behaviour == "specialist" and seat.seat:
+        return "is a specialist, who asks nobody, but has seats below it; make it a lead or a desk"
+    if not seat.seat and not seat.craft:
+        return "has neither a craft nor seats below it, so it could answer nothing; give it a [[...craft]]"
+    return ""
+
+
+def _fault_of_craft(craft: Craft) -> str:
+    if isinstance(craft, Checks):
+        for item in craft.items:
+            if bool(item.when) == bool(item.unless):
+                return f"has a check {item.say!r} that needs either `when` or `unless`"
+            if wordless := [word for word in (*item.when, *item.unless) if word != ANY_NUMBER and not words_of(word)]:
+                return f"has a check {item.say!r} for {wordless[0]!r}, which is no word"
+    if isinstance(craft, Plan):
+        for step in craft.steps:
+            if unknown := [each for each in _PLACEHOLDER.findall(step) if each not in _PLACEHOLDERS]:
+                return f"has a step with {unknown[0]}; steps know {' and '.join(_PLACEHOLDERS)}"
+    return ""

@@ -1,0 +1,49 @@
+"""What an agent of the company says: that it has begun, and its answer. Pure."""
+
+import re
+from collections.abc import Sequence
+
+from molecule_core.demo.crafts import joined, practise, quoted
+from molecule_core.demo.model import Message, Peer, Seat
+
+# A character has at most four bytes: this stays below the 256 KiB that a message may have.
+_MOST = 60_000
+_HEADING = re.compile(r"^(#{1,5}) ", re.MULTILINE)
+
+
+def begun(asked: Sequence[Peer]) -> str:
+    """What a person is told at once."""
+    names = joined([peer.name for peer in asked])
+    if len(asked) == 1:
+        return f"I am passing this to {names}, and come back with the answer."
+    return f"I am asking {names}, and come back when all of them have answered."
+
+
+def waiting(request: Message, names: list[str]) -> str:
+    """What others see of an agent that waits."""
+    return f"{quoted(request.text)}: waiting for {joined(names)}"
+
+
+def answer(seat: Seat, request: Message, answers: Sequence[tuple[str, str]]) -> str:
+    """What an agent has to say about a request, given what those that it asked have answered, as (name, text)."""
+    parts = [] if request.sender else _introduction(request, [name for name, _ in answers])
+    if request.text.strip():
+        parts += [practise(craft, request.text) for craft in seat.craft]
+    room = _MOST // max(1, len(answers))
+    parts += [f"### {name}\n\n{_deeper(text[:room])}" for name, text in answers]
+    return "\n\n".join(parts)[:_MOST] or _nothing(seat, request)
+
+
+def _introduction(request: Message, names: list[str]) -> list[str]:
+    return [f"On {quoted(request.text)}, from {joined(names)}:"] if names else []
+
+
+def _nothing(seat: Seat, request: Message) -> str:
+    if not request.text.strip():
+        return "There is no text in this message, and text is all that I can read."
+    return f"Nobody whom I may ask knows about {quoted(request.text)}. I am {seat.name}: {seat.role}"
+
+
+def _deeper(text: str) -> str:
+    """The same with each heading one level down, so that it fits below another."""
+    return _HEADING.sub(r"#\1 ", text)

@@ -1,0 +1,118 @@
+"""The seats of a company on a server: made through the public API, and kept in a file for the next start.
+
+Above: cli. Below: company, client.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from molecule_core.client.api import Api
+from molecule_core.demo.company import Company, Place, SeatPath, places
+from molecule_core.ground.errors import BadSettings
+
+BOOK_FILE = "demo.json"
+RUNTIME = "demo"
+"""The `runtime` of the company's seats: so that they are not taken for somebody else's."""
+
+
+class Kept(Struct, frozen=True):
+    """A seat that was made: its path in the tree, its id and its token."""
+
+    path: SeatPath
+    id: str
+    token: str
+
+
+class Book(Struct, frozen=True):
+    """What the demo remembers. `company`: the org file it was started with; None for the one that is packaged."""
+
+    company: str | None = None
+    seats: tuple[Kept, ...] = ()
+
+
+def read_book(folder: Path) -> Book | None:
+    """The book of a demo's folder; None if it has none. Raises BadSettings if it is damaged."""
+    path = folder / BOOK_FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Book)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadSettings(
+            reason=f"{path} cannot be read ({error}); start over with `molecule up --demo --fresh`"
+        ) from None
+
+
+def write_book(folder: Path, book: Book) -> None:
+    """Keeps the book, readable for its owner alone; a crash leaves the old one or the new one."""
+    path = folder / BOOK_FILE
+    unfinished = path.with_suffix(".part")
+    unfinished.unlink(missing_ok=True)
+    handle = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(msgspec.json.encode(book))
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+class Seating:
+    """Brings the seats on the server in line with a company: keeps what is there, makes what is missing, removes what
+    the company has no more."""
+
+    def __init__(self, api: Api, folder: Path, book: Book) -> None:
+        self._api = api
+        self._folder = folder
+        self._book = book
+
+    async def settle(self, company: Company) -> list[tuple[Place, Kept]]:
+        """A seat on the server for each of the company's, those above before those below. Raises ApiError, NoAnswer."""
+        wanted = places(company)
+        living = {row["id"]: row for row in await self._api.get("/workspaces")}
+        await self._remove_others(living, {place.path for place in wanted})
+        kept = {each.path: each for each in self._book.seats}
+        for place in wanted:
+            known = kept.get(place.path)
+            if known is None or known.id not in living:
+                kept[place.path] = await self._make(place, kept)
+            elif living[known.id]["role"] != place.seat.role:
+                await self._api.call("PATCH", f"/workspaces/{known.id}", body={"role": place.seat.role})
+        return [(place, kept[place.path]) for place in wanted]
+
+    async def _make(self, place: Place, kept: dict[SeatPath, Kept]) -> Kept:
+        seat, above = place.seat, kept.get(place.path[:-1])
+        new = {"name": seat.name, "role": seat.role, "runtime": RUNTIME, "parent_id": above.id if above else None}
+        answer = await self._api.post("/workspaces", new)
+        made = Kept(place.path, answer["id"], answer["connection"]["auth_token"])
+        others = tuple(each for each in self._book.seats if each.path != place.path)
+        self._keep((*others, made))
+        return made
+
+    async def _remove_others(self, living: dict[str, Any], wanted: set[SeatPath]) -> None:
+        """Removes seats that the company has no more, and those that a crash left before their token was kept: nobody
+        can ever sit there. A seat with somebody else's below it stays, but nobody asks it any more."""
+        ours = {each.id for each in self._book.seats if each.path in wanted}
+        known = {each.id for each in self._book.seats}
+        leaving = [id_ for id_, row in living.items() if id_ not in ours and (id_ in known or _is_lost(row))]
+        for id_ in reversed(leaving):  # made after those above them: so the lowest go first
+            if any(row["parent_id"] == id_ for row in living.values()):
+                card = {"name": living[id_]["name"]}
+                await self._api.post("/registry/update-card", {"workspace_id": id_, "agent_card": card})
+            else:
+                await self._api.call("DELETE", f"/workspaces/{id_}", query={"confirm": "true"})
+                del living[id_]
+        self._keep(tuple(each for each in self._book.seats if each.path in wanted and each.id in living))
+
+    def _keep(self, seats: tuple[Kept, ...]) -> None:
+        self._book = replace(self._book, seats=seats)
+        write_book(self._folder, self._book)
+
+
+def _is_lost(row: dict[str, Any]) -> bool:
+    never_seated = row["agent_card"] is None
+    return never_seated and bool(row["runtime"] == RUNTIME)
