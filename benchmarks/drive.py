@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +12,8 @@ from benchmarks.figures import Failed
 from benchmarks.load import DEADLINE_SECONDS, Outcome, Plan
 from benchmarks.machine import ROOT
 from benchmarks.servers import Server, clean_environment
+
+T = TypeVar("T", bound=Struct)
 
 
 class LoadFailed(Failed):
@@ -29,27 +33,39 @@ class Cost(Struct, frozen=True):
 
 
 def drive(server: Server, plan: Plan) -> Cost:
-    """Runs a plan; the server's CPU is read when all connections stand, and again when all is done."""
+    """Runs a plan."""
+    return Cost(*run_client(server, "benchmarks.load", plan, Outcome))
+
+
+def run_client(server: Server, module: str, plan: Struct, shape: type[T]) -> tuple[T, float]:
+    """Lets a client work off its plan: the outcome, and the CPU seconds of the server from when all connections stood
+    until all was done."""
     with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.load"],
-        cwd=ROOT,
-        env=clean_environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-m", module], cwd=ROOT, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as client:
-        assert client.stdin is not None
-        assert client.stdout is not None
-        client.stdin.write(msgspec.json.encode(plan) + b"\n")
-        client.stdin.flush()
-        if client.stdout.readline() != b"ready\n":
-            raise LoadFailed("the load client did not get ready")
-        before = server.cpu()
+        overdue = threading.Timer(DEADLINE_SECONDS * 2, client.kill)
+        overdue.start()
         try:
-            answer, _ = client.communicate(b"go\n", timeout=DEADLINE_SECONDS * 2)
-        except subprocess.TimeoutExpired:
-            client.kill()
-            raise LoadFailed("the load client did not come to an end") from None
-        after = server.cpu()
-    if client.returncode:
-        raise LoadFailed("the load client met an error; it stands above")
-    return Cost(msgspec.json.decode(answer, type=Outcome), after - before)
+            _tell(client, msgspec.json.encode(plan))
+            if _answer(client) != b"ready\n":
+                raise LoadFailed("the load client did not get ready")
+            before = server.cpu()
+            _tell(client, b"go")
+            answer = _answer(client)
+            after = server.cpu()
+        finally:
+            overdue.cancel()
+    if not answer or client.returncode:
+        raise LoadFailed("the load client met an error, or came to no end; it may stand above")
+    return msgspec.json.decode(answer, type=shape), after - before
+
+
+def _tell(client: "subprocess.Popen[bytes]", line: bytes) -> None:
+    assert client.stdin is not None
+    client.stdin.write(line + b"\n")
+    client.stdin.flush()
+
+
+def _answer(client: "subprocess.Popen[bytes]") -> bytes:
+    assert client.stdout is not None
+    return client.stdout.readline()

@@ -31,12 +31,14 @@ class Figure(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def verdict(self) -> str:
-        """`goal`, `must` or `MISSED`; empty where nothing is asked."""
+        """`goal`, `must` or `MISSED`; `not yet` for a goal alone; empty where nothing is asked."""
         if self._meets(self.goal):
             return "goal"
         if self._meets(self.must):
             return "must"
-        return "" if self.must is None and self.goal is None else "MISSED"
+        if self.must is None:
+            return "" if self.goal is None else "not yet"
+        return "MISSED"
 
     def _meets(self, bound: float | None) -> bool:
         if bound is None:

@@ -3,15 +3,16 @@
     python -m benchmarks.load
 
 reads a plan (one line of JSON), opens its connections, prints `ready`, waits for a line, does what is planned, prints
-the outcome (one line of JSON). Each sending connection has one request under way at any time. It speaks just enough
-HTTP for answers with a content-length, as both servers give.
+the outcome (one line of JSON), and hangs up once its input ends. Each sending connection has one request under way at
+any time. It speaks just enough HTTP for answers with a content-length, as both servers give.
 """
 
 import asyncio
 import random
 import sys
 import time
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
 
 import msgspec
 import uvloop
@@ -22,6 +23,8 @@ from benchmarks.machine import percentile
 DEADLINE_SECONDS = 300.0  # no segment of a run takes a fifth of that; a longer one hangs
 _ID_LENGTH, _NUMBER_DIGITS = 36, 12
 _LEASE, _WAIT, _PAGE = 60, 25, 500
+
+P = TypeVar("P", bound=Struct)
 
 
 class Seat(Struct, frozen=True):
@@ -136,7 +139,12 @@ class Work:
 
     def _look(self) -> None:
         expected = self.plan.count if self.plan.receive else 0
-        if self.replies >= self.plan.count and self.deliveries >= expected and not self.done.done():
+        if self.replies >= self.plan.count and self.deliveries >= expected:
+            self.finish()
+
+    def finish(self) -> None:
+        """All is done."""
+        if not self.done.done():
             self.done.set_result(None)
 
 
@@ -310,8 +318,7 @@ async def run(plan: Plan) -> Outcome:
     """Does what is planned. Raises ConnectionError or TimeoutError."""
     work = Work(plan, asyncio.get_running_loop().create_future())
     exchanges = await _connect(work)
-    print("ready", flush=True)
-    sys.stdin.readline()
+    await_go()
     cpu, start = time.process_time(), time.perf_counter()
     for exchange in exchanges:
         exchange.start()
@@ -337,11 +344,23 @@ def _outcome(work: Work, seconds: float, cpu: float) -> Outcome:
     )
 
 
-def main() -> None:
-    """The command."""
-    plan = msgspec.json.decode(sys.stdin.readline(), type=Plan)
-    print(msgspec.json.encode(uvloop.run(run(plan))).decode(), flush=True)
+def await_go() -> None:
+    """All is set up: says so, and begins when it is told to."""
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def converse(shape: type[P], work: Callable[[P], Awaitable[Struct]]) -> None:
+    """Takes a plan, works it off, tells the outcome. Connections stand until the input ends: by then the server's CPU
+    has been read, and what our hanging up costs it is not part of it."""
+    plan = msgspec.json.decode(sys.stdin.readline(), type=shape)
+
+    async def talk() -> None:
+        print(msgspec.json.encode(await work(plan)).decode(), flush=True)
+        sys.stdin.readline()
+
+    uvloop.run(talk())
 
 
 if __name__ == "__main__":
-    main()
+    converse(Plan, run)

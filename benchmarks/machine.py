@@ -3,12 +3,15 @@
 import math
 import os
 import platform
+import resource
 import subprocess
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+
+from benchmarks.figures import Failed
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / ".bench"
@@ -35,7 +38,7 @@ def this_machine() -> Machine:
         model=_model(),
         system=f"{platform.system()} {platform.machine()}",
         python=platform.python_version(),
-        flush_ms=_flush_ms(),
+        flush_ms=percentile(flushes_ms(_FLUSHES), 50),
     )
 
 
@@ -46,18 +49,28 @@ def _model() -> str:
     return "unknown processor"
 
 
-def _flush_ms() -> float:
+def flushes_ms(count: int) -> list[float]:
+    """What each of so many flushes took, one after the other, in milliseconds."""
     WORK.mkdir(exist_ok=True)
     path = WORK / "flush"
     taken = []
     with path.open("wb", buffering=0) as file:
-        for _ in range(_FLUSHES):
+        for _ in range(count):
             start = time.perf_counter()
             file.write(bytes(4096))
             os.fdatasync(file.fileno())
-            taken.append(time.perf_counter() - start)
+            taken.append((time.perf_counter() - start) * 1000)
     path.unlink()
-    return percentile(taken, 50) * 1000
+    return taken
+
+
+def allow_files(count: int) -> None:
+    """Lets this process, and those it starts, hold so many files open. Raises Failed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise Failed(f"{count} open files are needed, this system allows {hard}")
+    if soft != resource.RLIM_INFINITY and soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
 def cpu_of(pid: int) -> float:

@@ -4,14 +4,29 @@ import argparse
 import sys
 from datetime import UTC, datetime
 
-from benchmarks import history, page, row_01_full_path, row_11_inbox_read, row_12_empty_poll, row_14_start
+from benchmarks import (
+    history,
+    page,
+    row_01_full_path,
+    row_02_receipt,
+    row_06_fan_out,
+    row_07_idle,
+    row_11_inbox_read,
+    row_12_empty_poll,
+    row_13_big_org,
+    row_14_start,
+)
 from benchmarks.figures import Failed, Figure, Options, Row, text_table
 from benchmarks.machine import Machine, commit, this_machine
 
 ROWS: dict[int, tuple[str, Row]] = {
     1: ("full path, against uvicorn doing nothing", row_01_full_path.measure),
+    2: ("receipt for one caller, against one flush and uvicorn doing nothing", row_02_receipt.measure),
+    6: ("one event to 1,000 WebSockets, against a queue and a task for each", row_06_fan_out.measure),
+    7: ("an idle agent: WebSocket, event stream, long-poll", row_07_idle.measure),
     11: ("inbox read behind a cursor, many rows against few", row_11_inbox_read.measure),
     12: ("a poll that finds nothing", row_12_empty_poll.measure),
+    13: ("100,000 workspaces: lists, who may talk, a subtree", row_13_big_org.measure),
     14: ("start of the server, against bare uvicorn", row_14_start.measure),
 }
 """Numbers as the bar has them; those in between need parts of Molecule that are not there yet."""

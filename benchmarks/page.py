@@ -16,9 +16,9 @@ Made by `scripts/bench --write` from `benchmarks/history/`; do not edit by hand.
 prints the same table, `scripts/bench --help` tells the rest.
 
 How to read it: figures are CPU time of the server process or ratios within one run, because the time on the clock says
-more about a machine's other guests than about us. U is uvicorn (uvloop, httptools, no access log) with an application
-that reads the body and answers two bytes. A ratio is the median of the ratios of several rounds, in each of which both
-sides run in turns. "info" marks what no bar is set for.
+more about a machine's other guests than about us; rows about waiting have times all the same. U is uvicorn (uvloop,
+httptools, no access log) with an application that reads the body and answers two bytes. A ratio is the median of the
+ratios of several rounds, in each of which both sides run in turns. "info" marks what no bar is set for.
 """
 
 _CONDITIONS = """\
@@ -29,9 +29,20 @@ _CONDITIONS = """\
   up to 500 messages, and acknowledge them. Bodies of about 300 bytes. The cost of claims and acknowledgements counts.
   A run in which rows, replies and deliveries are not the same number is an error, not a figure. Messages carry no
   instructions yet: they come with a later issue, and will cost.
+- **Row 2**: one connection, one message at a time, nobody receives. The limit, measured in the same round: the same
+  request to U, and one flush (4 KiB, `fdatasync`) of the same disk. A receipt of ours waits for one flush of its own.
+- **Row 6**: 1,000 WebSockets of the admin on `molecule serve`; one workspace writes to another, and the next message
+  leaves when all sockets were told. All CPU of the server counts, also taking and storing the message. Times are from
+  the POST to the frame, by the clock of one client process, and hold its own reading of the sockets. The peers: for
+  each socket a queue and a task that encodes with `json.dumps` (plain ASGI on uvicorn), the same encoding once for all,
+  and picows where it is installed. No peer checks or stores anything; nobody compresses.
+- **Row 7**: resident memory of `molecule serve` over 2,000 connections, each of an agent with a workspace and a token
+  of its own, beyond the first hundred; the kernel's buffers are not in it. Tasks and timers are counted in process.
 - **Row 11**: `MessageReader.after` on SQLite, from random places in random logs of 1,000 workspaces. Both files lie in
   the system's cache, so a cold disk is not in it. Every workspace has as many rows as every other.
 - **Row 12**: what the store and the readers do for a poll, without HTTP; the row below it is with HTTP.
+- **Row 13**: one organisation, 200 departments of 500, one seat of ten with a card and a heartbeat. The product's own
+  handlers and rules in process, answers encoded; about 700 bytes a row. `serve` answers the whole list once more.
 - **Row 14**: CPU time and resident memory at the first answer to `GET /health`, with a store that exists.
 """
 
@@ -40,6 +51,7 @@ _LOSSES = """\
 
 {missed}- **One caller alone** gains nothing from group commit: each of its messages pays for a flush of its own,
   and for two more when a receiver claims and acknowledges it. {alone}
+- **A receipt for one caller** takes longer than an empty request and the flush it waits for. {receipt}
 - **A crowd waits**: with 256 connections a group is larger, a message is cheaper, and each waits longer. {crowd}
 - **Against doing nothing** durable work can only lose: at a ratio of 0.5 a message costs twice an empty request.
 - **Few large claims are cheap, many small ones are not**: with one message a claim, a delivery costs two requests and
@@ -112,7 +124,10 @@ def _losses(figures: list[Figure]) -> str:
         if each.verdict == "MISSED"
     )
     return _LOSSES.format(
-        missed=missed, alone=_said(figures, "1 connection:"), crowd=_said(figures, "256 connections:")
+        missed=missed,
+        alone=_said(figures, "1 connection:"),
+        crowd=_said(figures, "256 connections:"),
+        receipt=_said(figures, "p50 / (p50 of U"),
     )
 
 

@@ -78,12 +78,35 @@ def molecule(place: Place) -> Iterator[Server]:
 @contextmanager
 def bare_uvicorn(place: Place) -> Iterator[Server]:
     """uvicorn with an application that does nothing, under the settings that Molecule gives it."""
+    with _uvicorn(place, "benchmarks.noop:app", "--ws", "none") as server:
+        yield server
+
+
+@contextmanager
+def queue_per_socket(place: Place, *, frugal: bool = False) -> Iterator[Server]:
+    """Fan-out as it is commonly written, on uvicorn under the same settings; no compression, as with Molecule."""
+    app = f"benchmarks.peer_queues:{'frugal' if frugal else 'app'}"
+    with _uvicorn(place, app, "--ws-per-message-deflate", "false") as server:
+        yield server
+
+
+@contextmanager
+def _uvicorn(place: Place, app: str, *more: str) -> Iterator[Server]:
     port = free_port()
-    settings = ["--loop", "uvloop", "--http", "httptools", "--ws", "none", "--lifespan", "off", "--no-access-log"]
+    settings = ["--loop", "uvloop", "--http", "httptools", "--lifespan", "off", "--no-access-log", *more]
     settings += ["--no-server-header", "--no-proxy-headers", "--limit-concurrency", "20000", "--log-level", "warning"]
-    command = [sys.executable, "-m", "uvicorn", "benchmarks.noop:app", "--app-dir", str(ROOT), "--port", str(port)]
+    command = [sys.executable, "-m", "uvicorn", app, "--app-dir", str(ROOT), "--port", str(port)]
     with _serving([*command, *settings], port, place.folder) as server:
         yield server
+
+
+@contextmanager
+def picows_fan_out(place: Place) -> Iterator[tuple[Server, int]]:
+    """The ceiling of fan-out, and the port of its WebSockets. Only where the package picows is installed."""
+    port, sockets_port = free_port(), free_port()
+    command = [sys.executable, "-m", "benchmarks.peer_picows", str(port), str(sockets_port)]
+    with _serving(command, port, place.folder, cwd=ROOT) as server:
+        yield server, sockets_port
 
 
 def free_port() -> int:
@@ -101,10 +124,10 @@ def clean_environment() -> dict[str, str]:
 
 
 @contextmanager
-def _serving(command: list[str], port: int, folder: Path) -> Iterator[Server]:
+def _serving(command: list[str], port: int, folder: Path, *, cwd: Path | None = None) -> Iterator[Server]:
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
-            command, cwd=folder, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            command, cwd=cwd or folder, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
     try:
         yield _first_answer(process, port, folder / "log")
