@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from anyio.lowlevel import checkpoint
 
 from molecule_core.client.api import ApiError
-from tests.clocks import FakeClock
+from molecule_core.store.wakeups import Wakeups
 from tests.waits import IN_PROCESS_SECONDS
 
 T = TypeVar("T")
@@ -31,10 +31,10 @@ async def eventually(look: Callable[[], Awaitable[T]], wanted: Callable[[T], boo
     return found
 
 
-async def until_waiting(clock: FakeClock, count: int) -> None:
-    """Until so many wait on the clock: the server's own worker is one, each parked long-poll another."""
+async def until_waiting(wakeups: Wakeups, count: int) -> None:
+    """Until so many sleep: the server's own worker is one, each parked long-poll another."""
     async with asyncio.timeout(IN_PROCESS_SECONDS):
-        while clock.sleepers != count:
+        while wakeups.asleep != count:
             await checkpoint()
 
 

@@ -503,3 +503,45 @@ async def test_levels_are_skipped_only_where_the_organisation_allows_it(server: 
 
     assert [outcomes[strict, name] for name in ("up", "down", "aside")] == ["403", "403", "403"]
     assert [outcomes[loose, name] for name in ("up", "down", "aside")] == ["sent", "sent", "403"]
+
+
+@requirement("M1")
+async def test_a_long_list_comes_in_pages_that_miss_nothing_and_show_the_removed_to_nobody(server: Running) -> None:
+    seats = [await server.seat(f"Seat {number}") for number in range(11)]
+    await server.seat("Elsewhere", org_id=await server.org("Elsewhere"))
+    await remove(server.admin, seats[4])
+    whole = [row["id"] for row in await (await server.person()).get("/workspaces")]
+    assert whole == [seat.id for seat in seats if seat is not seats[4]]
+
+    person = await server.person("viewer")
+    pages: list[list[str]] = []
+    after: dict[str, str] = {}
+    while page := [row["id"] for row in await person.get("/workspaces", limit=3, **after)]:
+        pages.append(page)
+        after = {"after": page[-1]}
+    assert [len(page) for page in pages] == [3, 3, 3, 1]
+    assert [id_ for page in pages for id_ in page] == whole
+    assert [row["id"] for row in await person.get("/workspaces", limit=2, after=seats[4].id)] == whole[4:6]
+
+
+@requirement("M1", "S13")
+async def test_a_page_behind_a_seat_that_one_may_not_see_is_a_cursor_that_is_gone(server: Running) -> None:
+    foreign = await server.seat("Foreign", org_id=await server.org("Elsewhere"))
+    person = await server.person()
+    for after in (foreign.id, UNKNOWN):
+        refusal = await refused(person.get("/workspaces", limit=3, after=after))
+        assert (refusal.status, refusal.code) == (410, "cursor_gone")
+        assert "omit after" in refusal.problem["error"]
+
+
+@requirement("M1")
+async def test_a_list_is_never_older_than_what_was_changed_or_heard(server: Running) -> None:
+    seat = await server.seat("Ops")
+    rows = [(await server.admin.get("/workspaces"))[0]]
+    await server.admin.call("PATCH", f"/workspaces/{seat.id}", body={"name": "Operations"})
+    rows.append((await server.admin.get("/workspaces"))[0])
+    await seat.api.post("/registry/heartbeat", {"workspace_id": seat.id, "active_tasks": 2})
+    rows.append((await server.admin.get("/workspaces"))[0])
+    seen = [(row["name"], row["status"], row["active_tasks"]) for row in rows]
+    assert seen == [("Ops", "awaiting_agent", 0), ("Operations", "awaiting_agent", 0), ("Operations", "online", 2)]
+    assert rows[2] == await server.admin.get(f"/workspaces/{seat.id}")

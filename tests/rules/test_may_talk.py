@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from molecule_core.org.model import Workspace
-from molecule_core.org.rules import ancestors, may_talk, related, subtree
+from molecule_core.org.rules import ancestors, may_talk, neighbours, related, subtree
 from tests.requirements import requirement
 from tests.rules.effort import examples
 from tests.rules.forests import Forest, forest, forests, seat
@@ -38,6 +38,19 @@ def test_the_rule_says_what_its_model_says(found: Forest) -> None:
     for one in found.seats:
         for other in found.seats:
             assert may_talk(found.tree, one, other) == model(found, one, other), (one.id, other.id)
+
+
+@requirement("M3", "M32")
+@examples(300)
+@given(forests(subtrees=True))
+def test_the_neighbours_are_all_whom_the_rule_lets_a_seat_talk_to(found: Forest) -> None:
+    """What live channels ask instead of the rule, where many listen. The way up may hold removed seats."""
+    for one in (each for each in found.seats if not each.removed):
+        listed = [each for each in neighbours(found.tree, one) if not each.removed]
+        assert len({each.id for each in listed}) == len(listed)
+        assert {each.id for each in listed} | {one.id} == {
+            other.id for other in found.seats if may_talk(found.tree, one, other)
+        }
 
 
 @examples(100)

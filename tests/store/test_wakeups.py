@@ -204,6 +204,29 @@ async def test_a_wait_ends_with_nothing_when_its_time_is_up(wakeups: Wakeups, cl
     assert (look.count, wakeups.waiters("k")) == (2, 0)
 
 
+async def test_many_waits_share_one_timer_and_each_ends_in_its_time(wakeups: Wakeups, clock: FakeClock) -> None:
+    looks = [Looks() for _ in range(100)]
+    tasks = asyncio.all_tasks()
+    waits = [await _started(wakeups.until("k", look, 1 + number % 10)) for number, look in enumerate(looks)]
+    assert (wakeups.asleep, clock.sleepers) == (100, 1)
+    assert len(asyncio.all_tasks() - tasks) == 100 + 1  # the waits, which here are tasks of the test, and the alarm
+    left = []
+    for _ in range(10):
+        await clock.advance(1)
+        left.append(sum(not wait.done() for wait in waits))
+    assert left == [90, 80, 70, 60, 50, 40, 30, 20, 10, 0]
+    assert (wakeups.asleep, clock.sleepers) == (0, 0)
+
+
+async def test_a_shorter_wait_that_begins_later_ends_first(wakeups: Wakeups, clock: FakeClock) -> None:
+    long = await _started(wakeups.until("k", Looks(), 10))
+    short = await _started(wakeups.until("k", Looks(), 2))
+    await clock.advance(2)
+    assert (long.done(), short.done()) == (False, True)
+    await clock.advance(8)
+    assert long.done()
+
+
 @pytest.mark.parametrize("seconds", [0, -1])
 async def test_a_wait_of_no_time_looks_once(wakeups: Wakeups, seconds: float) -> None:
     look = Looks()
@@ -233,7 +256,8 @@ async def test_closing_ends_every_wait_at_once_with_what_it_has(wakeups: Wakeups
     full.found = "it"
     wakeups.close()
     assert [await _done(each) for each in waits] == [None, "it"]
-    assert clock.sleepers == 0
+    await settle()
+    assert (wakeups.asleep, clock.sleepers) == (0, 0)
 
 
 async def test_a_wait_that_begins_after_closing_looks_once_and_ends(wakeups: Wakeups) -> None:

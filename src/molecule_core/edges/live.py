@@ -18,14 +18,17 @@ from molecule_core.access.model import Caller, Kind
 from molecule_core.ground.clock import Clock, rfc3339
 from molecule_core.ground.errors import StoreUnavailable
 from molecule_core.ground.limits import Limits
+from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.org.rules import related
-from molecule_core.views.feed import Feed, Notice, Scope
+from molecule_core.org.rules import neighbours, related
+from molecule_core.views.feed import Feed, Notice, Page, Scope
 from molecule_core.views.snapshot import user_of
 from molecule_core.wire.live import PROTOCOL, Current, Hello, Resumed, SnapshotRequired
 
 # Notices read at once by who catches up: a person's message may be large, so few of them.
 _PAGE = 64
+# So many are told, or looked at, without a second thought.
+_FEW = 50
 # What agents say of themselves is told at most four times a second.
 _BEAT_SECONDS = 0.25
 # A store that does not answer is asked again after so long.
@@ -250,29 +253,38 @@ class _Channel:
         if not self._by_workspace:
             return
         yield from self._by_workspace.get(notice.workspace_id, ())
-        if notice.audience == "peers":
-            for workspace_id, some in self._by_workspace.items():
-                if workspace_id != notice.workspace_id and self._are_related(workspace_id, notice.workspace_id):
-                    yield from (each for each in some if each.about is None)
+        about = self._org.workspace(notice.workspace_id)
+        if notice.audience == "peers" and about is not None:
+            for workspace_id in self._listening_neighbours(about):
+                yield from (each for each in self._by_workspace[workspace_id] if each.about is None)
 
-    def _are_related(self, one_id: str, other_id: str) -> bool:
-        one, other = self._org.workspace(one_id), self._org.workspace(other_id)
-        return one is not None and other is not None and related(self._org, one, other)
+    def _listening_neighbours(self, workspace: Workspace) -> list[str]:
+        """Looks at the listeners or at the neighbours, whichever are fewer as far as one can tell beforehand."""
+        if len(self._by_workspace) > _FEW:
+            return [each.id for each in neighbours(self._org, workspace) if each.id in self._by_workspace]
+        return [each for each in self._by_workspace if each != workspace.id and self._is_related(each, workspace)]
+
+    def _is_related(self, workspace_id: str, other: Workspace) -> bool:
+        one = self._org.workspace(workspace_id)
+        return one is not None and related(self._org, one, other)
 
     # -- what they are told --------------------------------------------------------------------------------------------
 
     async def catch_up(self, listener: Listener) -> None:
         """Reads from the listener's own cursor until there is nothing that the others were told and it was not."""
-        while True:
-            page = await self._feed.after(self._scope(listener), listener.cursor, _PAGE)
-            for notice in page.notices:
-                listener.tell(notice, {})
-                if listener.sink.unread() > self._limit // 2:
-                    await listener.sink.drained()
-            listener.cursor = max(listener.cursor, page.upto)
-            if not page.notices and listener.cursor >= self._told:
-                listener.live = True
-                return
+        if listener.cursor < self._told:
+            scope = self._scope(listener)
+            while listener.cursor < self._told:
+                page = await self._feed.after(scope, listener.cursor, _PAGE)
+                await self._tell_one(listener, page)
+        listener.live = True
+
+    async def _tell_one(self, listener: Listener, page: Page) -> None:
+        for notice in page.notices:
+            listener.tell(notice, {})
+            if listener.sink.unread() > self._limit // 2:
+                await listener.sink.drained()
+        listener.cursor = max(listener.cursor, page.upto)
 
     def _scope(self, listener: Listener) -> Scope:
         if listener.workspace_id is None:
@@ -299,22 +311,27 @@ class _Channel:
     async def _tell_facts(self) -> None:
         while not self._feed.closing:
             page = await self._feed.wait(self._org_id, self._told, _PAGE)
-            self._told = page.upto
             for notice in page.notices:
-                self._tell(notice, self._audience(notice))
+                self._told = notice.seq
+                if self._tell(notice, self._audience(notice)) > _FEW:
+                    await asyncio.sleep(0)  # a crowd must not keep everybody else waiting for a whole page
                 if notice.name == "WORKSPACE_REMOVED":
                     self._end(notice.workspace_id)
+            self._told = max(self._told, page.upto)
 
-    def _tell(self, notice: Notice, listeners: Iterable[Listener]) -> None:
+    def _tell(self, notice: Notice, listeners: Iterable[Listener]) -> int:
+        """Tells all of them that are live; returns how many that were."""
         frames: dict[tuple[type, int], bytes] = {}
-        slow = []
+        slow, told = [], 0
         for listener in listeners:
             if listener.live and not 0 < notice.seq <= listener.cursor:
                 listener.tell(notice, frames)
+                told += 1
                 if listener.sink.unread() > self._limit:
                     slow.append(listener)
         for listener in slow:
             listener.sink.cut(TOO_SLOW, "too many events are unread; resume")
+        return told
 
     def _end(self, workspace_id: str) -> None:
         for listener in list(self._by_workspace.get(workspace_id, ())):

@@ -209,7 +209,7 @@ class MessageEdge:
     async def _after(self, call: Call, since_id: str, filters: Filters, count: int, wait: int) -> list[Shown]:
         seq = await self._reader.place(call.target.id, since_id)
         if seq is None:
-            raise CursorGone
+            raise CursorGone(name="since_id")
         if call.is_own and filters.activity_type in (None, RECEIVE):
             await self._writer.ack_cursor(call.target.id, seq, filters)
         return await self._reader.after(call.target.id, seq, filters, count, wait=wait)
@@ -243,17 +243,18 @@ class MessageEdge:
             call.target.id,
             count=count,
             before=_time(query, "before_ts"),
-            before_seq=await self._place(call, plain_text(query, "before")),
-            after_seq=await self._place(call, plain_text(query, "after")),
+            before_seq=await self._place(call, query, "before"),
+            after_seq=await self._place(call, query, "after"),
         )
         return json_answer(page)
 
-    async def _place(self, call: Call, activity_id: str | None) -> int | None:
+    async def _place(self, call: Call, query: dict[str, str], name: str) -> int | None:
+        activity_id = plain_text(query, name)
         if activity_id is None:
             return None
         seq = await self._reader.place(call.target.id, activity_id)
         if seq is None:
-            raise CursorGone
+            raise CursorGone(name=name)
         return seq
 
     async def read_chat(self, call: Call) -> Answer:

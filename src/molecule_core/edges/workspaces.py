@@ -6,9 +6,20 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from molecule_core.access.model import Kind, Role
-from molecule_core.edges.routes import EVERYBODY, PEOPLE, Answer, Call, Reach, Route, Who, json_answer
+from molecule_core.edges.routes import (
+    EVERYBODY,
+    PEOPLE,
+    Answer,
+    Call,
+    Reach,
+    Route,
+    Who,
+    json_answer,
+    plain_text,
+    whole_number,
+)
 from molecule_core.ground.clock import rfc3339
-from molecule_core.ground.errors import InvalidField, MayNotTalk, NotFound, PushNotYet, WorkspaceRemoved
+from molecule_core.ground.errors import CursorGone, InvalidField, MayNotTalk, NotFound, PushNotYet, WorkspaceRemoved
 from molecule_core.org import rules
 from molecule_core.org.model import NewWorkspace, Status, Workspace
 from molecule_core.org.reader import OrgReader
@@ -142,10 +153,19 @@ class WorkspaceEdge:
         return org_id
 
     async def list(self, call: Call) -> Answer:
-        """All living seats that the caller may see, oldest first; for the admin, of one organisation if asked."""
+        """All living seats that the caller may see, oldest first; for the admin, of one organisation if asked. With
+        `limit` so many of one organisation, behind the seat that `after` names."""
+        query = call.query()
         own = call.by.org_id if call.by.kind is Kind.PERSON else None
-        org_id = own or call.query().get("org_id")
-        return json_answer([self._view(each) for each in self._org.workspaces(org_id)])
+        org_id = own or plain_text(query, "org_id")
+        count = whole_number(query, "limit", least=1, most=call.limits.page_rows)
+        if count is None:
+            return Answer(self._org.list_of(self._org.workspaces(org_id)))
+        try:
+            page = self._org.page(org_id or self._org.orgs()[0].id, plain_text(query, "after"), count)
+        except LookupError:
+            raise CursorGone(name="after") from None
+        return Answer(self._org.list_of(page))
 
     def _view(self, workspace: Workspace) -> WorkspaceView:
         return self._org.view(workspace)

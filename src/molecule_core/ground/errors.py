@@ -187,7 +187,7 @@ class TalkToUserDisabled(MoleculeError):
 
 
 class CursorGone(MoleculeError):
-    """since_id cursor not found (pruned, foreign or never issued); omit since_id to reset"""
+    """{name} cursor not found (pruned, foreign or never issued); omit {name} to reset"""
 
 
 class StaleAttempt(MoleculeError):

@@ -1,7 +1,9 @@
 """Reads of organisations and workspaces."""
 
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from molecule_core.ground.clock import rfc3339
@@ -17,6 +19,7 @@ class OrgReader:
     """What others may know of organisations and workspaces. Implements `rules.Tree`; every answer is from memory."""
 
     def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self.org = registry.org
         self.find_org = registry.find_org
         self.orgs = registry.orgs
@@ -24,6 +27,7 @@ class OrgReader:
         self.living = registry.living
         self.workspaces = registry.workspaces
         self.all_ever = registry.all_ever
+        self.page = registry.page
         self.children = registry.children
         self.roots = registry.roots
         self.pulse = registry.pulse
@@ -33,6 +37,14 @@ class OrgReader:
     def view(self, workspace: Workspace) -> WorkspaceView:
         """A workspace as persons and peers see it, with its last heartbeat."""
         return view(workspace, self.pulse(workspace.id))
+
+    def list_of(self, workspaces: Iterable[Workspace]) -> bytes:
+        """Workspaces as a list in JSON; what was made for an earlier list and still holds is taken from there."""
+        shown, show = self._registry.shown, self._encoded
+        return b"[%s]" % b",".join([shown(workspace, show) for workspace in workspaces])
+
+    def _encoded(self, workspace: Workspace) -> bytes:
+        return msgspec.json.encode(self.view(workspace))
 
 
 async def load_registry(store: Store, registry: Registry) -> None:

@@ -3,7 +3,8 @@
 Rebuilt from the store at start, changed only by the org writer after its commit.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import NotFound, WorkspaceRemoved
@@ -18,7 +19,12 @@ class Registry:
         self._workspaces: dict[str, Workspace] = {}
         # Keyed by the parent's id, or by the organisation's for its roots; dicts keep the order of creation.
         self._below: dict[str, dict[str, Workspace]] = {}
+        # All that ever were, by organisation, oldest first; and where in its list each stands.
+        self._ever: dict[str, list[str]] = {}
+        self._places: dict[str, int] = {}
         self._pulses: dict[str, Pulse] = {}
+        # How each is shown, as JSON, until it changes or is heard: what a list of many would otherwise make anew.
+        self._shown: dict[str, bytes] = {}
         self._unsaved: set[str] = set()
         # Which workspaces were heard, by organisation, in the order of their last heartbeat; a number for each.
         self._heard: dict[str, dict[str, int]] = {}
@@ -40,7 +46,12 @@ class Registry:
         old = self._workspaces.get(workspace.id)
         if old is not None and _place(old) != _place(workspace):
             self._below[_place(old)].pop(workspace.id, None)
+        if old is None:
+            ever = self._ever.setdefault(workspace.org_id, [])
+            self._places[workspace.id] = len(ever)
+            ever.append(workspace.id)
         self._workspaces[workspace.id] = workspace
+        self._shown.pop(workspace.id, None)
         level = self._below.setdefault(_place(workspace), {})
         if workspace.removed:
             level.pop(workspace.id, None)
@@ -79,11 +90,31 @@ class Registry:
 
     def workspaces(self, org_id: str | None = None) -> Iterator[Workspace]:
         """The live workspaces of one organisation or of all, oldest first."""
-        return (w for w in self._workspaces.values() if not w.removed and org_id in (None, w.org_id))
+        everybody = self._workspaces.values() if org_id is None else self.all_ever(org_id)
+        return (workspace for workspace in everybody if workspace.removed_at is None)
 
     def all_ever(self, org_id: str) -> Iterator[Workspace]:
         """The workspaces of an organisation, removed ones too, oldest first."""
-        return (w for w in self._workspaces.values() if w.org_id == org_id)
+        return map(self._workspaces.__getitem__, self._ever.get(org_id, ()))
+
+    def page(self, org_id: str, after: str | None, count: int) -> list[Workspace]:
+        """At most so many living workspaces of an organisation behind one of them, oldest first; LookupError: it has,
+        and had, no such workspace."""
+        ever = self._ever.get(org_id, [])
+        first = 0
+        if after is not None:
+            if after not in self._places or self._workspaces[after].org_id != org_id:
+                raise LookupError(after)
+            first = self._places[after] + 1
+        living = (self._workspaces[ever[place]] for place in range(first, len(ever)))
+        return list(islice((workspace for workspace in living if not workspace.removed), count))
+
+    def shown(self, workspace: Workspace, show: Callable[[Workspace], bytes]) -> bytes:
+        """How a workspace is shown, made by `show` if it has changed since it was asked for last."""
+        found = self._shown.get(workspace.id)
+        if found is None:
+            found = self._shown[workspace.id] = show(workspace)
+        return found
 
     def children(self, workspace: Workspace) -> list[Workspace]:
         """The live workspaces right below, oldest first."""
@@ -100,6 +131,7 @@ class Registry:
     def hear(self, workspace_id: str, pulse: Pulse) -> None:
         """A heartbeat came. It is saved with the next sweep."""
         self._pulses[workspace_id] = pulse
+        self._shown.pop(workspace_id, None)
         self._unsaved.add(workspace_id)
         self._beats += 1
         heard = self._heard.setdefault(self._workspaces[workspace_id].org_id, {})

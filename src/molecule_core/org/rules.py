@@ -42,9 +42,25 @@ def related(tree: Tree, one: Workspace, other: Workspace) -> bool:
         return True
     if one.parent_id == other.id or other.parent_id == one.id:
         return True
-    if not tree.org(one.org_id).allow_skip_level:
-        return False
-    return any(a.id == other.id for a in ancestors(tree, one)) or any(a.id == one.id for a in ancestors(tree, other))
+    skips = tree.org(one.org_id).allow_skip_level
+    return skips and (_lies_below(tree, one, other.id) or _lies_below(tree, other, one.id))
+
+
+def _lies_below(tree: Tree, workspace: Workspace, ancestor_id: str) -> bool:
+    parent_id = workspace.parent_id
+    while parent_id is not None and parent_id != ancestor_id:
+        parent = tree.workspace(parent_id)
+        parent_id = None if parent is None else parent.parent_id
+    return parent_id is not None
+
+
+def neighbours(tree: Tree, workspace: Workspace) -> Iterator[Workspace]:
+    """All others that are related to a workspace; removed ones only on the way up."""
+    yield from peers(tree, workspace)
+    if tree.org(workspace.org_id).allow_skip_level:
+        yield from list(ancestors(tree, workspace))[1:]
+        for child in tree.children(workspace):
+            yield from subtree(tree, child)[1:]
 
 
 def ancestors(tree: Tree, workspace: Workspace) -> Iterator[Workspace]:

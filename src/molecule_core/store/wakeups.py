@@ -4,12 +4,15 @@ Every wait in Molecule is this one primitive: register, read after the cursor, s
 """
 
 import asyncio
+import heapq
+import math
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from molecule_core.ground.clock import Clock
 
 T = TypeVar("T")
+_SLOTS_A_SECOND = 10
 
 
 class Look(NamedTuple, Generic[T]):
@@ -34,15 +37,74 @@ class Bell:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
-    async def wait(self, clock: Clock, seconds: float) -> None:
+    async def wait(self, alarm: "Alarm", seconds: float) -> None:
         """Returns once rung, or after so many seconds."""
         if not self._rung:
             self._waiting = asyncio.get_running_loop().create_future()
+            slot = alarm.set(self, seconds)
             try:
-                await clock.wait(self._waiting, seconds)
+                await self._waiting
             finally:
                 self._waiting = None
+                alarm.unset(self, slot)
         self._rung = False
+
+
+class Alarm:
+    """Rings bells when their time is up: one timer of the clock for all of them, so that a wait costs neither a timer
+    nor a task. Times are rounded up to the next tenth of a second."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.asleep = 0
+        self._clock = clock
+        self._slots: dict[int, set[Bell]] = {}
+        self._order: list[int] = []
+        self._changed: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def set(self, bell: Bell, seconds: float) -> int:
+        """Rings a bell after so many seconds, unless it is unset before; returns the slot that it stands in."""
+        slot = math.ceil((self._clock.monotonic() + seconds) * _SLOTS_A_SECOND)
+        bells = self._slots.get(slot)
+        if bells is None:
+            bells = self._slots[slot] = set()
+            heapq.heappush(self._order, slot)
+        bells.add(bell)
+        self.asleep += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
+        elif self._order[0] == slot:
+            self._look_again()
+        return slot
+
+    def unset(self, bell: Bell, slot: int) -> None:
+        """A bell need not be rung any more."""
+        self.asleep -= 1
+        bells = self._slots.get(slot)
+        if bells is not None:
+            bells.discard(bell)
+            if not bells:
+                del self._slots[slot]
+        if not self.asleep:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        if self._changed is not None and not self._changed.done():
+            self._changed.set_result(None)
+
+    async def _work(self) -> None:
+        """Runs while somebody sleeps who has not been rung."""
+        while self.asleep and self._order:
+            slot = self._order[0]
+            left = slot / _SLOTS_A_SECOND - self._clock.monotonic()
+            if left > 0 and slot in self._slots:
+                self._changed = asyncio.get_running_loop().create_future()
+                await self._clock.wait(self._changed, left)
+                continue
+            heapq.heappop(self._order)
+            for bell in self._slots.pop(slot, ()):
+                bell.ring()
+        self._order.clear()
 
 
 class Wakeups:
@@ -50,8 +112,14 @@ class Wakeups:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._alarm = Alarm(clock)
         self._waiters: dict[str, set[Bell]] = {}
         self.closing = False
+
+    @property
+    def asleep(self) -> int:
+        """How many wait at this moment, and do not look."""
+        return self._alarm.asleep
 
     def ring(self, keys: Iterable[str]) -> None:
         """Wakes all who wait for one of the keys."""
@@ -79,7 +147,7 @@ class Wakeups:
                 left = deadline - self._clock.monotonic()
                 if looked.found is not None or left <= 0 or self.closing:
                     return looked.found
-                await bell.wait(self._clock, left if looked.again_in is None else min(left, looked.again_in))
+                await bell.wait(self._alarm, left if looked.again_in is None else min(left, looked.again_in))
         finally:
             self._forget(key, bell)
 

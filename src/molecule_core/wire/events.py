@@ -142,7 +142,7 @@ EVENTS: dict[str, EventShape] = {
     "ACTIVITY_LOGGED": EventShape("workspace", ActivityView),
     "USER_MESSAGE": EventShape("workspace", ActivityView),
     "AGENT_MESSAGE": EventShape("workspace", AgentMessage),
-    "WORKSPACE_HEARTBEAT": EventShape("peers", Heartbeat, journaled=False),
+    "WORKSPACE_HEARTBEAT": EventShape("workspace", Heartbeat, journaled=False),
     "TASK_UPDATED": EventShape("workspace", TaskUpdated, journaled=False),
 }
 """Every event that this version tells. A name that is not here, or is transient, cannot be journaled."""
