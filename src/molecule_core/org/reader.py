@@ -1,6 +1,6 @@
 """Reads of organisations and workspaces."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -38,10 +38,9 @@ class OrgReader:
         """A workspace as persons and peers see it, with its last heartbeat."""
         return view(workspace, self.pulse(workspace.id))
 
-    def list_of(self, workspaces: Iterable[Workspace]) -> bytes:
-        """Workspaces as a list in JSON; what was made for an earlier list and still holds is taken from there."""
-        shown, show = self._registry.shown, self._encoded
-        return b"[%s]" % b",".join([shown(workspace, show) for workspace in workspaces])
+    def list_of(self, workspaces: Collection[Workspace]) -> bytes:
+        """Workspaces as a list in JSON."""
+        return self._registry.list_of(workspaces, self._encoded)
 
     def _encoded(self, workspace: Workspace) -> bytes:
         return msgspec.json.encode(self.view(workspace))

@@ -3,8 +3,9 @@
 Rebuilt from the store at start, changed only by the org writer after its commit.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
+from typing import cast
 
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import NotFound, WorkspaceRemoved
@@ -21,6 +22,7 @@ class Registry:
         self._below: dict[str, dict[str, Workspace]] = {}
         # All that ever were, by organisation, oldest first; and where in its list each stands.
         self._ever: dict[str, list[str]] = {}
+        self._living: dict[str, dict[str, Workspace]] = {}
         self._places: dict[str, int] = {}
         self._pulses: dict[str, Pulse] = {}
         # How each is shown, as JSON, until it changes or is heard: what a list of many would otherwise make anew.
@@ -53,10 +55,12 @@ class Registry:
         self._workspaces[workspace.id] = workspace
         self._shown.pop(workspace.id, None)
         level = self._below.setdefault(_place(workspace), {})
-        if workspace.removed:
-            level.pop(workspace.id, None)
-        else:
-            level[workspace.id] = workspace
+        living = self._living.setdefault(workspace.org_id, {})
+        for place in (level, living):
+            if workspace.removed:
+                place.pop(workspace.id, None)
+            else:
+                place[workspace.id] = workspace
 
     def put_all(self, workspaces: Iterable[Workspace]) -> None:
         """Several at once."""
@@ -88,10 +92,11 @@ class Registry:
             raise WorkspaceRemoved(id=workspace.id, removed_at=rfc3339(workspace.removed_at))
         return workspace
 
-    def workspaces(self, org_id: str | None = None) -> Iterator[Workspace]:
+    def workspaces(self, org_id: str | None = None) -> Collection[Workspace]:
         """The live workspaces of one organisation or of all, oldest first."""
-        everybody = self._workspaces.values() if org_id is None else self.all_ever(org_id)
-        return (workspace for workspace in everybody if workspace.removed_at is None)
+        if org_id is not None:
+            return self._living.get(org_id, {}).values()
+        return [workspace for living in self._living.values() for workspace in living.values()]
 
     def all_ever(self, org_id: str) -> Iterator[Workspace]:
         """The workspaces of an organisation, removed ones too, oldest first."""
@@ -109,12 +114,19 @@ class Registry:
         living = (self._workspaces[ever[place]] for place in range(first, len(ever)))
         return list(islice((workspace for workspace in living if not workspace.removed), count))
 
-    def shown(self, workspace: Workspace, show: Callable[[Workspace], bytes]) -> bytes:
-        """How a workspace is shown, made by `show` if it has changed since it was asked for last."""
-        found = self._shown.get(workspace.id)
-        if found is None:
-            found = self._shown[workspace.id] = show(workspace)
-        return found
+    def list_of(self, workspaces: Collection[Workspace], show: Callable[[Workspace], bytes]) -> bytes:
+        """Workspaces as a list in JSON, each as `show` makes it; what was made for an earlier list and still holds is
+        taken from there."""
+        rows = list(map(self._shown.get, [workspace.id for workspace in workspaces]))
+        if None in rows:
+            for place, workspace in enumerate(workspaces):
+                if rows[place] is None:
+                    rows[place] = self._shown[workspace.id] = show(workspace)
+        if not rows:
+            return b"[]"
+        rows[0] = b"[" + cast(bytes, rows[0])  # a whole list is long: it is put together only once
+        rows[-1] = cast(bytes, rows[-1]) + b"]"
+        return b",".join(cast(list[bytes], rows))
 
     def children(self, workspace: Workspace) -> list[Workspace]:
         """The live workspaces right below, oldest first."""
