@@ -97,6 +97,7 @@ export interface AgentMessage {
 export interface Heartbeat {
   active_tasks: number;
   uptime_seconds: number;
+  current_task: string | null;
   last_heard_at: string;
 }
 

@@ -97,7 +97,7 @@ class Server:
         reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
         guards = Guards(access_reader, org, self._hosts(), settings.cookie)
         feed = Feed(store, wakeups, org, reader)
-        snapshots = SnapshotReader(store, org, reader, clock=clock, limits=limits)
+        snapshots = SnapshotReader(store, feed, org, reader, clock=clock, limits=limits)
         self.live = Live(feed, org, clock=clock, limits=limits)
         self._sessions = SessionEdge(
             access_writer,

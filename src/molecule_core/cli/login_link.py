@@ -4,10 +4,12 @@ import asyncio
 from typing import Any
 
 import click
+import msgspec
 
-from molecule_core.cli.options import admin_token, settings_from, state_options
+from molecule_core.cli.options import ADMIN_TOKEN_FILE, admin_token, settings_from, state_options
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.errors import LoginLinkFailed
+from molecule_core.ground.settings import environment, own_admin_token
 
 
 @click.command("login-link")
@@ -18,10 +20,16 @@ from molecule_core.ground.errors import LoginLinkFailed
 def command(org: str | None, person: str | None, **flags: Any) -> None:
     """Ask the running server for a one-time login link, and print it. Whoever opens it is that person."""
     settings = settings_from(**flags)
+    if not own_admin_token(environment()) and not (settings.state / ADMIN_TOKEN_FILE).exists():
+        raise LoginLinkFailed(
+            reason=f"{settings.state} holds no admin token; start `molecule up` once, or name the right --state-dir"
+        )
     try:
         click.echo(asyncio.run(_link(settings.url, admin_token(settings), org, person)))
     except ApiError as error:
         raise LoginLinkFailed(reason=error) from None
+    except (msgspec.DecodeError, TypeError, KeyError):
+        raise LoginLinkFailed(reason=f"what answers on {settings.url} is no Molecule server; name its --port") from None
     except NoAnswer:
         raise LoginLinkFailed(reason=f"no server answers on {settings.url}; start it, or name its --port") from None
 

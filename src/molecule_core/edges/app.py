@@ -20,7 +20,7 @@ from molecule_core.ground.limits import Limits
 
 _log = logging.getLogger("molecule.http")
 # No header that decides something may stand twice: two readers could take different ones.
-_ONCE = (b"host", b"authorization", b"x-workspace-id")
+_ONCE = (b"host", b"authorization", b"x-workspace-id", b"origin", b"cookie")
 
 
 class App:
@@ -52,6 +52,13 @@ class App:
         if caller is not None:
             self._guards.place(call, caller)
         return call
+
+    def upgrades(self, method: bytes, url: bytes) -> bool:
+        """Whether a request leads to a route that turns its connection into a WebSocket."""
+        try:
+            return self._routes.find(method.decode("ascii"), _split(url)[0])[0].upgrades
+        except MoleculeError:
+            return False
 
     def _origin_form(self, url: bytes) -> bytes:
         """A target that names the host too, as a client of a proxy sends it, without that host, which must be ours."""

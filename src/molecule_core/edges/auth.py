@@ -16,7 +16,7 @@ from molecule_core.ground.errors import (
     WorkspaceRemoved,
     WrongHost,
 )
-from molecule_core.ground.tokens import hash_of
+from molecule_core.ground.tokens import SESSION_PREFIX, hash_of, prefix_of
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import related
@@ -69,7 +69,10 @@ class Guards:
             scheme, _, token = headers[b"authorization"].partition(b" ")
             if scheme.lower() != b"bearer" or not token:
                 raise MissingCredential
-            return token.decode("latin-1").strip()
+            text = token.decode("latin-1").strip()
+            if prefix_of(text) == SESSION_PREFIX:  # in the cookie it is guarded against other pages, here it is not
+                raise InvalidCredential
+            return text
         session = self.session(headers)
         if session is None:
             raise MissingCredential

@@ -66,8 +66,9 @@ class CanvasEdge:
         keep = _FOR_EVER if path.startswith("assets/") else _ASK_AGAIN
         headers = [keep, (b"vary", b"accept-encoding")]
         content = self._files[path]
+        taken = _encodings(encodings)
         for name, suffix in _ENCODINGS:
-            if name in encodings and path + suffix in self._files:
+            if name in taken and path + suffix in self._files:
                 content = self._files[path + suffix]
                 headers.append((b"content-encoding", name))
                 break
@@ -79,6 +80,16 @@ class CanvasEdge:
         """All of them: less than a megabyte, read when the first page is asked for."""
         folder = resources.files("molecule_core").joinpath("canvas_assets")
         return dict(_below(folder, "")) if folder.is_dir() else {}
+
+
+def _encodings(accepted: bytes) -> set[bytes]:
+    """The encodings that a client takes; one with `q=0` it does not."""
+    taken = set()
+    for each in accepted.lower().replace(b" ", b"").split(b","):
+        name, _, weight = each.partition(b";q=")
+        if not weight or weight.strip(b"0."):  # q=0, in any spelling, refuses
+            taken.add(name)
+    return taken
 
 
 def _below(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:

@@ -2,7 +2,8 @@
 
 from molecule_core.access.model import Caller, Kind
 from molecule_core.edges.auth import Guards
-from molecule_core.edges.live import Listener, Live
+from molecule_core.edges.listeners import Listener
+from molecule_core.edges.live import Live
 from molecule_core.edges.routes import EVERYBODY, PEOPLE, Answer, Call, Reach, Route, Who, json_answer, plain_text
 from molecule_core.edges.stream import OlderStream, Stream
 from molecule_core.edges.websocket import Socket
@@ -62,9 +63,11 @@ class EventEdge:
         return stream.answer(listener, lambda: self._live.resume(listener, int(seq), epoch))
 
     def _org_of(self, call: Call) -> str:
-        """Whose events: the caller's own organisation; the admin, who has none, names one."""
+        """Whose events: the caller's own organisation; the admin, who has none, names one. Raises WorkspaceRemoved."""
         caller: Caller = call.by
-        if caller.kind is not Kind.ADMIN:
+        if caller.kind is Kind.WORKSPACE:
+            return self._org.living(caller.id).org_id
+        if caller.kind is Kind.PERSON:
             return caller.org_id
         named = plain_text(call.query(), "org_id")
         if named is None:

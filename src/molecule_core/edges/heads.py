@@ -41,6 +41,6 @@ def stream_head(content_type: bytes) -> bytes:
             content_type,
             b"\r\ncache-control: no-store\r\nconnection: close\r\n",
             _SAFETY,
-            b"default-src 'none'\r\n\r\n",
+            b"default-src 'none'; frame-ancestors 'none'\r\n\r\n",
         )
     )

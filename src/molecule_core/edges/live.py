@@ -10,88 +10,36 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
-import msgspec
-
-from molecule_core.access.model import Caller, Kind
-from molecule_core.ground.clock import Clock, rfc3339
+from molecule_core.access.model import Kind
+from molecule_core.edges.listeners import Listener, scope_of
+from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import neighbours, related
-from molecule_core.views.feed import Feed, Notice, Page, Scope
+from molecule_core.views.feed import Feed, Notice
 from molecule_core.views.snapshot import user_of
 from molecule_core.wire.live import PROTOCOL, Current, Hello, Resumed, SnapshotRequired
 
 # Notices read at once by who catches up: a person's message may be large, so few of them.
-_PAGE = 64
+_PAGE = 32
 # So many are told, or looked at, without a second thought.
 _FEW = 50
 # What agents say of themselves is told at most four times a second.
 _BEAT_SECONDS = 0.25
+# A listener that left too much unread has this long to take some of it.
+_PATIENCE_SECONDS = 1.0
+# What agents work on is told anew to who comes, as far as it has changed within this time.
+_AWAY_SECONDS = 60
 # A store that does not answer is asked again after so long.
 _STORE_SECONDS = 1.0
 SESSION_ENDED, TOO_SLOW, INTERNAL = 4001, 4008, 1011
 """Close codes of the WebSocket: log in again; read faster, and resume; just resume."""
 _log = logging.getLogger("molecule.live")
-
-
-class Sink(Protocol):
-    """Where a listener's frames go."""
-
-    def notice(self, prev: int, notice: Notice) -> bytes:
-        """A notice as this kind of channel tells it; the same for all of the kind whose last event was `prev`."""
-
-    def control(self, frame: msgspec.Struct) -> bytes:
-        """A frame that is no event."""
-
-    def ping(self, sent: int) -> bytes:
-        """A sign of life, with the number of the last event sent."""
-
-    def write(self, data: bytes) -> None:
-        """Sends bytes, or keeps them until the client has read."""
-
-    def unread(self) -> int:
-        """Bytes that the client has not taken yet."""
-
-    async def drained(self) -> None:
-        """Returns once the client has taken nearly all."""
-
-    def cut(self, code: int, reason: str) -> None:
-        """Ends the channel."""
-
-
-class Listener:
-    """One channel's place in an organisation's journal.
-
-    `cursor`: it has been told all that it may see up to here. `sent`: the number of the last event it got. `live`: it
-    has caught up, and is told what comes as it comes."""
-
-    __slots__ = ("about", "caller", "credential", "cursor", "live", "org_id", "sent", "sink", "stuck", "workspace_id")
-
-    def __init__(self, caller: Caller, org_id: str, sink: Sink, credential: str, about: str | None = None) -> None:
-        self.caller = caller
-        self.org_id = org_id
-        self.sink = sink
-        self.credential = credential
-        self.about = about
-        self.workspace_id = about or (caller.id if caller.kind is Kind.WORKSPACE else None)
-        self.cursor = 0
-        self.sent = 0
-        self.live = False
-        self.stuck = False
-
-    def tell(self, notice: Notice, frames: dict[tuple[type, int], bytes]) -> None:
-        """Sends a notice; its bytes are made once for all listeners who can share them."""
-        key = (type(self.sink), self.sent)
-        data = frames.get(key)
-        if data is None:
-            data = frames[key] = self.sink.notice(self.sent, notice)
-        self.sink.write(data)
-        if notice.seq:
-            self.cursor = self.sent = notice.seq
 
 
 class Live:
@@ -103,13 +51,14 @@ class Live:
         self._clock = clock
         self._limits = limits
         self._channels: dict[str, _Channel] = {}
+        self._ended: set[str] = set()
         self._pinging: asyncio.Task[None] | None = None
 
     async def open(self, listener: Listener) -> None:
         """A channel begins: it is told what happens from now on."""
         head = await self._feed.head(listener.org_id)
-        listener.sink.write(listener.sink.control(self._hello(listener, head)))
-        await self._go_on(listener, head, head)
+        listener.say(self._hello(listener, head), head)
+        await self._go_on(listener, head)
 
     def _hello(self, listener: Listener, head: int) -> Hello:
         return Hello(
@@ -127,41 +76,66 @@ class Live:
         listener.live = False
         head = await self._feed.head(listener.org_id)
         after = head if after is None else after
-        reason = self._why_not(after, epoch, head)
+        reason = self._why_not(listener, after, epoch, head)
         if reason:
-            listener.sink.write(listener.sink.control(SnapshotRequired(reason)))
-            return
-        said = Current(after) if after == head else Resumed(after, head, head - after)
-        listener.sink.write(listener.sink.control(said))
-        await self._go_on(listener, after, head)
+            listener.say(SnapshotRequired(reason), head)
+            if listener.sink.resubscribes:
+                return
+            after = head
+        elif after == head:
+            listener.say(Current(after), after)
+        else:
+            count = await self._feed.count(scope_of(self._org, listener), after, head)
+            listener.say(Resumed(after, head, count), after)
+        await self._go_on(listener, after)
 
-    def _why_not(self, after: int, epoch: str | None, head: int) -> str:
+    def _why_not(self, listener: Listener, after: int, epoch: str | None, head: int) -> str:
         if epoch is not None and epoch != self._feed.epoch():
             return "epoch_changed"
         if after > head:
             return "ahead"
-        return "too_many" if head - after > self._limits.resume_events else ""
+        # A workspace has no snapshot to load instead.
+        many = head - after > self._limits.resume_events and listener.caller.kind is not Kind.WORKSPACE
+        return "too_many" if many else ""
 
-    async def _go_on(self, listener: Listener, after: int, head: int) -> None:
+    async def _go_on(self, listener: Listener, after: int) -> None:
         listener.cursor = listener.sent = after
-        channel = self._channels.get(listener.org_id)
-        if channel is None:
-            channel = _Channel(self._feed, self._org, self._clock, listener.org_id, head, self._limits.subscriber_bytes)
-            self._channels[listener.org_id] = channel
+        channel = await self._channel_of(listener.org_id)
         channel.add(listener)
+        if self._has_ended(listener):  # that was told before it was here to be told
+            listener.sink.cut(SESSION_ENDED, "logged out, or the workspace was removed")
+            return
         if self._pinging is None or self._pinging.done():
             self._pinging = asyncio.create_task(self._ping())
         await channel.catch_up(listener)
 
+    async def _channel_of(self, org_id: str) -> "_Channel":
+        if org_id not in self._channels:
+            told = await self._feed.settled(org_id)
+            if org_id not in self._channels:  # another may have come meanwhile
+                limit = self._limits.subscriber_bytes
+                channel = _Channel(self._feed, self._org, self._clock, org_id, told, limit, self._forget)
+                self._channels[org_id] = channel
+        return self._channels[org_id]
+
+    def _has_ended(self, listener: Listener) -> bool:
+        workspace = None if listener.workspace_id is None else self._org.workspace(listener.workspace_id)
+        return listener.credential in self._ended or (workspace is not None and workspace.removed)
+
+    def _forget(self, channel: "_Channel") -> None:
+        """A channel tells nobody any more; who comes next gets a new one."""
+        if self._channels.get(channel.org_id) is channel:
+            del self._channels[channel.org_id]
+
     def leave(self, listener: Listener) -> None:
         """A channel has ended."""
         listener.live = False
-        channel = self._channels.get(listener.org_id)
-        if channel is not None and channel.remove(listener):
-            del self._channels[listener.org_id]
+        if listener.channel is not None:
+            listener.channel.remove(listener)
 
     def end_session(self, credential: str) -> None:
-        """A person has logged out: their channels end."""
+        """A person has logged out: their channels end, also one that is being opened."""
+        self._ended.add(credential)
         for listener in self._listeners():
             if listener.credential == credential:
                 listener.sink.cut(SESSION_ENDED, "logged out")
@@ -177,13 +151,10 @@ class Live:
             for listener in self._listeners():
                 if listener.caller.expires_at is not None and listener.caller.expires_at <= now:
                     listener.sink.cut(SESSION_ENDED, "the session has expired")
-                    continue
-                waiting = listener.sink.unread() > 0
-                if waiting and listener.stuck:
+                elif listener.is_stuck():
                     listener.sink.cut(TOO_SLOW, "nothing was read for a while; resume")
-                    continue
-                listener.stuck = waiting
-                listener.sink.write(listener.sink.ping(listener.sent))
+                else:
+                    listener.sink.write(listener.sink.ping(listener.sent))
 
     def count(self) -> int:
         """How many listen."""
@@ -202,13 +173,23 @@ class Live:
 class _Channel:
     """The listeners of one organisation, and the tasks that tell them."""
 
-    def __init__(self, feed: Feed, org: OrgReader, clock: Clock, org_id: str, head: int, limit: int) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        org: OrgReader,
+        clock: Clock,
+        org_id: str,
+        told: int,
+        limit: int,
+        ended: "Callable[[_Channel], None]",
+    ) -> None:
+        self.org_id = org_id
         self._feed = feed
         self._org = org
         self._clock = clock
-        self._org_id = org_id
-        self._told = head
+        self._told = told
         self._limit = limit
+        self._ended = ended
         self._everything: set[Listener] = set()
         self._by_workspace: dict[str, set[Listener]] = {}
         self._tasks: dict[str, tuple[str | None, int]] = {}
@@ -218,23 +199,22 @@ class _Channel:
 
     def add(self, listener: Listener) -> None:
         """Takes a listener in; no harm if it is in."""
+        listener.channel = self
         if listener.workspace_id is None:
             self._everything.add(listener)
         else:
             self._by_workspace.setdefault(listener.workspace_id, set()).add(listener)
 
-    def remove(self, listener: Listener) -> bool:
-        """Lets a listener go; True if it was the last."""
+    def remove(self, listener: Listener) -> None:
+        """Lets a listener go; with the last one, the tasks end."""
         self._everything.discard(listener)
         if listener.workspace_id is not None:
             others = self._by_workspace.get(listener.workspace_id, set())
             others.discard(listener)
             if not others:
                 self._by_workspace.pop(listener.workspace_id, None)
-        if self._everything or self._by_workspace:
-            return False
-        self.stop()
-        return True
+        if not self._everything and not self._by_workspace:
+            self.stop()
 
     def listeners(self) -> Iterator[Listener]:
         """All of them."""
@@ -244,6 +224,7 @@ class _Channel:
 
     def stop(self) -> None:
         """Nobody is told any more."""
+        self._ended(self)
         for task in self._work:
             task.cancel()
 
@@ -272,28 +253,33 @@ class _Channel:
 
     async def catch_up(self, listener: Listener) -> None:
         """Reads from the listener's own cursor until there is nothing that the others were told and it was not."""
-        if listener.cursor < self._told:
-            scope = self._scope(listener)
-            while listener.cursor < self._told:
-                page = await self._feed.after(scope, listener.cursor, _PAGE)
-                await self._tell_one(listener, page)
+        while listener.cursor < self._told:
+            page = await self._feed.after(scope_of(self._org, listener), listener.cursor, _PAGE, self._told)
+            for notice in page.notices:
+                listener.tell(notice, {})
+                if listener.sink.unread() > self._limit // 2:
+                    await listener.sink.drained()
+            listener.cursor = max(listener.cursor, page.upto)
+            await asyncio.sleep(0)  # an engine that answers at once must not keep the others waiting
         listener.live = True
+        self._tell_tasks(listener)
 
-    async def _tell_one(self, listener: Listener, page: Page) -> None:
-        for notice in page.notices:
-            listener.tell(notice, {})
-            if listener.sink.unread() > self._limit // 2:
-                await listener.sink.drained()
-        listener.cursor = max(listener.cursor, page.upto)
+    def _tell_tasks(self, listener: Listener) -> None:
+        """What agents have begun while the listener loaded its snapshot or was away for a moment: it was not told."""
+        now = self._clock.now()
+        for workspace in self._org.tasks_changed_since(self.org_id, now - _AWAY_SECONDS * SECOND):
+            if listener.workspace_id in (None, workspace.id):
+                listener.tell(self._feed.task(workspace.id, now), {})
 
-    def _scope(self, listener: Listener) -> Scope:
-        if listener.workspace_id is None:
-            return Scope(self._org_id)
-        own = self._org.workspace(listener.workspace_id)
-        if own is None or listener.about is not None:
-            return Scope(self._org_id, listener.workspace_id)
-        peers = ",".join(each.id for each in self._org.all_ever(self._org_id) if related(self._org, own, each))
-        return Scope(self._org_id, listener.workspace_id, f",{peers},")
+    async def _recover(self, listener: Listener) -> None:
+        """A listener that left too much unread is told no more until it has read; one that does not read is cut."""
+        while listener.sink.unread() > self._limit // 2:
+            taken = listener.sink.taken()
+            await self._clock.wait(listener.sink.drained(), _PATIENCE_SECONDS)
+            if listener.sink.taken() == taken:
+                listener.sink.cut(TOO_SLOW, "too many events are unread; resume")
+                return
+        await self.catch_up(listener)
 
     async def _keep_at(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A store that does not answer is asked again; a mistake of ours ends the channels, which then resume."""
@@ -305,12 +291,14 @@ class _Channel:
             except Exception:
                 _log.exception("live events of an organisation have stopped; its channels are closed to start over")
                 for listener in list(self.listeners()):
+                    listener.live = False
                     listener.sink.cut(INTERNAL, "the server made a mistake; resume")
+                self.stop()
                 return
 
     async def _tell_facts(self) -> None:
         while not self._feed.closing:
-            page = await self._feed.wait(self._org_id, self._told, _PAGE)
+            page = await self._feed.wait(self.org_id, self._told, _PAGE)
             for notice in page.notices:
                 self._told = notice.seq
                 if self._tell(notice, self._audience(notice)) > _FEW:
@@ -330,7 +318,8 @@ class _Channel:
                 if listener.sink.unread() > self._limit:
                     slow.append(listener)
         for listener in slow:
-            listener.sink.cut(TOO_SLOW, "too many events are unread; resume")
+            listener.live = False
+            listener.sink.serve(partial(self._recover, listener))
         return told
 
     def _end(self, workspace_id: str) -> None:
@@ -340,8 +329,8 @@ class _Channel:
     async def _tell_beats(self) -> None:
         beat = self._org.beats()
         while not self._feed.closing:
-            await self._feed.wait_for_beat(self._org_id, beat)
-            heard, beat = self._org.heard_after(self._org_id, beat), self._org.beats()
+            await self._feed.wait_for_beat(self.org_id, beat)
+            heard, beat = self._org.heard_after(self.org_id, beat), self._org.beats()
             for workspace in heard:
                 for notice in self._beats_of(workspace.id):
                     self._tell(notice, self._audience(notice))

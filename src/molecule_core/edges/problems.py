@@ -98,4 +98,6 @@ def problem_headers(error: MoleculeError) -> list[tuple[bytes, bytes]]:
         headers.append((b"www-authenticate", b'Bearer realm="molecule"'))
     if isinstance(error, errors.MethodNotAllowed):
         headers.append((b"allow", error.details["allowed"].encode()))
+    if isinstance(error, errors.WebSocketNeeded):
+        headers += [(b"upgrade", b"websocket"), (b"sec-websocket-version", b"13")]
     return headers

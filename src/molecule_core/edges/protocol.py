@@ -220,7 +220,8 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Who is it, and may they? Said before a byte of the body is kept."""
         if self._parser.should_upgrade():
-            self._upgrading = not self._queue and wants_websocket(self._headers)
+            opens = wants_websocket(self._headers) and self.app.upgrades(self._parser.get_method(), self._url)
+            self._upgrading = opens and not self._queue
             if not self._upgrading:
                 self._upgrade_ignored = True
                 return

@@ -11,6 +11,7 @@ from molecule_core.edges.routes import PEOPLE, PUBLIC, Answer, Call, Reach, Rout
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import NotFound
 from molecule_core.ground.settings import Settings
+from molecule_core.ground.tokens import hash_of
 from molecule_core.org.reader import OrgReader
 from molecule_core.views.snapshot import user_of
 from molecule_core.wire.live import Session, SnapshotOrg, User
@@ -91,7 +92,7 @@ class SessionEdge:
         if session is not None:
             await self._writer.log_out(session)
             self._reader.forget(session)
-            self._live.end_session(self._guards.session_hash(call.headers))
+            self._live.end_session(hash_of(session))
         return Answer(b"{}", headers=(self._cookie_of("", 0),))
 
     async def session(self, call: Call) -> Answer:

@@ -4,18 +4,25 @@ Above: `edges/protocol.py` hands the connection over. Below: `edges/live.py`.
 """
 
 import asyncio
-from collections.abc import Coroutine
+import logging
+from collections.abc import Callable
 from typing import Any
 
-from molecule_core.edges.live import INTERNAL, Listener, Live
+from molecule_core.edges.listeners import Listener, Work
+from molecule_core.edges.live import INTERNAL, Live
 from molecule_core.ground.errors import StoreUnavailable
 
-Work = Coroutine[Any, Any, None]
+# A client that does not take our farewell has this long before the line is cut.
+FAREWELL_SECONDS = 2.0
+_log = logging.getLogger("molecule.live")
 
 
 class LiveConnection(asyncio.Protocol):
-    """Holds the connection and its listener, serves one wish at a time, knows whether the client keeps reading."""
+    """Holds the connection and its listener, serves one wish at a time, knows whether the client keeps reading.
 
+    A client that does not take what it is sent is not listened to either."""
+
+    resubscribes = False
     _transport: asyncio.Transport
     _listener: Listener
 
@@ -24,30 +31,43 @@ class LiveConnection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._connections: set[Any] = set()
+        self._written = 0
 
-    def _take(self, transport: asyncio.Transport, connections: set[Any], head: bytes, first: Work) -> None:
-        """The connection is ours from here on: the head of our answer, then the first wish."""
+    def _take(
+        self, transport: asyncio.Transport, connections: set[Any], head: bytes, first: Callable[[], Work]
+    ) -> None:
+        """The connection is ours from here on: the head of our answer, then the first wish, which nothing replaces."""
         self._transport, self._connections = transport, connections
         transport.set_protocol(self)
         connections.add(self)
-        transport.write(head)
-        self._serve(first)
+        self._send(head)
+        self._first = self._task = asyncio.get_running_loop().create_task(self._served(first, None))
 
-    def _serve(self, wish: Work) -> None:
-        """Serves a wish; a newer one takes the place of one that is still being served."""
-        if self._task is not None:
-            self._task.cancel()
-        self._task = asyncio.get_running_loop().create_task(self._served(wish))
+    def serve(self, work: Callable[[], Work]) -> None:
+        """Does something for this channel, in place of what is being done for it."""
+        self._task = asyncio.get_running_loop().create_task(self._served(work, self._task))
 
-    async def _served(self, wish: Work) -> None:
+    async def _served(self, work: Callable[[], Work], before: "asyncio.Task[None] | None") -> None:
+        if before is not None:
+            if before is not self._first:
+                before.cancel()
+            await asyncio.wait((before,))
         try:
-            await wish
+            await work()
         except StoreUnavailable:
             self.cut(INTERNAL, "the store does not answer; resume")
+        except Exception:
+            _log.exception("a live channel has met a mistake of ours, and is closed to start over")
+            self.cut(INTERNAL, "the server made a mistake; resume")
 
     def cut(self, code: int, reason: str) -> None:
         """Ends the channel."""
         raise NotImplementedError
+
+    def _close_soon(self) -> None:
+        """Closes once the client has taken what was said last; one that does not is cut off."""
+        asyncio.get_running_loop().call_later(FAREWELL_SECONDS, self._transport.abort)
+        self._transport.close()
 
     def connection_lost(self, _exc: Exception | None) -> None:
         """The client is gone."""
@@ -59,23 +79,34 @@ class LiveConnection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Sends bytes, or keeps them until the client has read."""
+        self._send(data)
+
+    def _send(self, data: bytes) -> None:
+        self._written += len(data)
         self._transport.write(data)
 
     def unread(self) -> int:
         """Bytes that the client has not taken yet."""
         return self._transport.get_write_buffer_size()
 
+    def taken(self) -> int:
+        """Bytes that it has taken."""
+        return self._written - self.unread()
+
     async def drained(self) -> None:
         """Returns once the client has taken nearly all."""
         if self._drained is not None:
-            await self._drained
+            await asyncio.wait((self._drained,))  # not awaited itself: who is cancelled must not cancel it for others
 
     def pause_writing(self) -> None:
         """The client reads slowly."""
         self._drained = asyncio.get_running_loop().create_future()
+        self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """The client has read."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._drained = None
+        if not self._transport.is_closing():
+            self._transport.resume_reading()

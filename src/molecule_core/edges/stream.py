@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from molecule_core.edges.heads import stream_head
-from molecule_core.edges.live import INTERNAL, Listener, Live
+from molecule_core.edges.listeners import Listener, Work
+from molecule_core.edges.live import INTERNAL, Live
 from molecule_core.edges.routes import Answer
-from molecule_core.edges.sinks import LiveConnection, Work
+from molecule_core.edges.sinks import LiveConnection
 from molecule_core.views.feed import Notice
 
 
@@ -32,7 +33,7 @@ class Stream(LiveConnection):
     def _open(
         self, first: Callable[[], Work], transport: asyncio.Transport, connections: set[Any], _data: bytes = b""
     ) -> None:
-        self._take(transport, connections, stream_head(b"text/event-stream; charset=utf-8"), first())
+        self._take(transport, connections, stream_head(b"text/event-stream; charset=utf-8"), first)
 
     def notice(self, prev: int, notice: Notice) -> bytes:
         """A notice with its number, by which a client resumes; a transient one has none."""
@@ -41,10 +42,10 @@ class Stream(LiveConnection):
     def _event(self, seq: int, data: bytes) -> bytes:
         return b"id: %s:%d\ndata: %s\n\n" % (self._epoch, seq, data) if seq else b"data: %s\n\n" % data
 
-    def control(self, frame: msgspec.Struct) -> bytes:
-        """A frame that is no event, under its own name."""
+    def control(self, frame: msgspec.Struct, at: int) -> bytes:
+        """A frame that is no event, under its own name; with the number from which a client goes on."""
         name = str(frame.__struct_config__.tag).encode()
-        return b"event: %s\ndata: %s\n\n" % (name, msgspec.json.encode(frame))
+        return b"id: %s:%d\nevent: %s\ndata: %s\n\n" % (self._epoch, at, name, msgspec.json.encode(frame))
 
     def ping(self, _sent: int) -> bytes:
         """A sign of life."""
@@ -53,13 +54,13 @@ class Stream(LiveConnection):
     def cut(self, code: int, _reason: str) -> None:
         """Ends the stream; a reader that is too slow loses what it has not taken, and resumes."""
         if code == INTERNAL:
-            self._transport.close()
+            self._close_soon()
         else:
             self._transport.abort()
 
     def shutdown(self) -> None:
         """The server stops."""
-        self._transport.close()
+        self._close_soon()
 
 
 class OlderStream(Stream):
@@ -70,6 +71,6 @@ class OlderStream(Stream):
         told = {"type": notice.name, "timestamp": notice.at // 1000, "data": msgspec.Raw(notice.payload)}
         return self._event(notice.seq, msgspec.json.encode(told))
 
-    def control(self, _frame: msgspec.Struct) -> bytes:
-        """They know none."""
-        return b""
+    def control(self, _frame: msgspec.Struct, at: int) -> bytes:
+        """They know none, but for the number from which they go on."""
+        return b"id: %s:%d\n\n" % (self._epoch, at)

@@ -4,6 +4,7 @@ Above: `edges/protocol.py` hands the connection over. Below: `edges/sinks.py`, `
 """
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -13,26 +14,36 @@ from websockets.http11 import Request
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
-from molecule_core.edges.live import Listener, Live
+from molecule_core.edges.listeners import Listener
+from molecule_core.edges.live import Live
 from molecule_core.edges.routes import Answer, Call
-from molecule_core.edges.sinks import LiveConnection
+from molecule_core.edges.sinks import FAREWELL_SECONDS, LiveConnection
 from molecule_core.ground.errors import WebSocketNeeded
 from molecule_core.views.feed import Notice
 from molecule_core.wire.live import Ping, Subscribe
 
 _RESTARTING = 1012
-# A client that does not answer our farewell has this long before the line is cut.
-_FAREWELL_SECONDS = 2.0
-_WISH = msgspec.json.Decoder(Subscribe)
+
+
+class _Said(msgspec.Struct):
+    """Any frame of a client: a decoder of one kind alone would take a frame of no kind for it."""
+
+    type: str
+
+
+_SAID, _WISH = msgspec.json.Decoder(_Said), msgspec.json.Decoder(Subscribe)
 
 
 class Socket(LiveConnection):
     """One client's WebSocket, and the sink of its listener."""
 
+    resubscribes = True
+
     def __init__(self, live: Live, call: Call, org_id: str, credential: str) -> None:
         """Answers the handshake. Raises WebSocketNeeded: it is none, or of another version."""
         super().__init__(live)
         self._listener = Listener(call.by, org_id, self, credential)
+        self._is_text, self._pieces = False, list[bytes]()
         headers = Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in call.headers.items())
         response = ServerProtocol().accept(Request("/ws", headers))
         if response.status_code != 101:
@@ -46,7 +57,7 @@ class Socket(LiveConnection):
         return Answer(b"", 101, take=self._open)
 
     def _open(self, transport: asyncio.Transport, connections: set[Any], data: bytes) -> None:
-        self._take(transport, connections, self._head, self._live.open(self._listener))
+        self._take(transport, connections, self._head, partial(self._live.open, self._listener))
         if data:
             self.data_received(data)
 
@@ -56,9 +67,19 @@ class Socket(LiveConnection):
         """Bytes came: frames, or parts of them."""
         self._protocol.receive_data(data)
         for event in self._protocol.events_received():
-            if isinstance(event, Frame) and event.opcode is Opcode.TEXT:
-                self._wish(bytes(event.data))
+            if isinstance(event, Frame):
+                self._hear(event)
         self._flush()
+
+    def _hear(self, frame: Frame) -> None:
+        """Puts a message together that comes in pieces. (The package sees to their order and to their size.)"""
+        if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
+            self._is_text, self._pieces = frame.opcode is Opcode.TEXT, []
+        elif frame.opcode is not Opcode.CONT:
+            return
+        self._pieces.append(bytes(frame.data))
+        if frame.fin and self._is_text:
+            self._wish(b"".join(self._pieces))
 
     def eof_received(self) -> None:
         """The client sends no more."""
@@ -68,10 +89,12 @@ class Socket(LiveConnection):
     def _wish(self, data: bytes) -> None:
         """What the client asks for. What we do not know is left alone: it may be newer than we are."""
         try:
-            wish = _WISH.decode(data)
-        except msgspec.DecodeError:
+            wish = _WISH.decode(data) if _SAID.decode(data).type == "subscribe" else None
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             return
-        self._serve(self._live.resume(self._listener, wish.after, wish.epoch))
+        if wish is None or (wish.after or 0) < 0:
+            return
+        self.serve(partial(self._live.resume, self._listener, wish.after, wish.epoch))
 
     # -- to the client -------------------------------------------------------------------------------------------------
 
@@ -79,35 +102,35 @@ class Socket(LiveConnection):
         """A notice as a text frame."""
         return _text(notice.frame(prev))
 
-    def control(self, frame: msgspec.Struct) -> bytes:
+    def control(self, frame: msgspec.Struct, _at: int) -> bytes:
         """A frame that is no event."""
         return _text(msgspec.json.encode(frame))
 
     def ping(self, sent: int) -> bytes:
         """A sign of life that pages can see (they see no frames of the protocol itself)."""
-        return self.control(Ping(sent))
+        return _text(msgspec.json.encode(Ping(sent)))
 
     def write(self, data: bytes) -> None:
         """Sends bytes that are whole frames; nothing more after the farewell."""
         if self._protocol.state is OPEN:
-            self._transport.write(data)
+            self._send(data)
 
     def cut(self, code: int, reason: str) -> None:
         """Says why, and closes; a client that does not take even that is cut off."""
         if self._protocol.state is OPEN:
             self._protocol.send_close(code, reason)
             self._flush()
-            asyncio.get_running_loop().call_later(_FAREWELL_SECONDS, self._transport.abort)
+            asyncio.get_running_loop().call_later(FAREWELL_SECONDS, self._transport.abort)
 
     def shutdown(self) -> None:
         """The server stops."""
         self.cut(_RESTARTING, "the server restarts; resume")
-        self._transport.close()
+        self._close_soon()
 
     def _flush(self) -> None:
         for data in self._protocol.data_to_send():
             if data:
-                self._transport.write(data)
+                self._send(data)
             else:  # how the package says that this side is done
                 self._transport.close()
         if self._protocol.close_expected():

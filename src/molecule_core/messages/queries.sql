@@ -174,7 +174,7 @@ ORDER BY r.seq LIMIT :count;
 
 -- name: activity_told
 -- a row as its event tells it; bodies above a size are left out
-SELECT id, seq, activity_type, method, kind, source_id, target_id, status, duration_ms, summary, error_detail,
+SELECT id, seq, activity_type, chat, method, kind, source_id, target_id, status, duration_ms, summary, error_detail,
     CASE WHEN chat = 1 OR size <= :most THEN request_body END, CASE WHEN size <= :most THEN response_body END,
     CASE WHEN size <= :most THEN tool_trace END
 FROM activities WHERE id = :id;

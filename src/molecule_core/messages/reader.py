@@ -132,9 +132,11 @@ class MessageReader:
         found = await self._store.rows_of_each("activity_told", wishes)
         return {rows[0][0]: self._told(*rows[0]) for rows in found if rows}
 
-    def _told(self, id_: str, seq: int, activity_type: str, method: str | None, kind: str | None, *rest: Any) -> Told:
+    def _told(
+        self, _id: str, seq: int, activity_type: str, chat: int, method: str | None, kind: str | None, *rest: Any
+    ) -> Told:
         source_id, target_id, status, duration_ms, summary, error_detail, *bodies = rest
-        if method == NOTIFY:
+        if chat and method == NOTIFY:  # an agent may name any method in its own log
             return Told(self._agent_message(seq, source_id, _parts_of(bodies[0])))
         request_body, response_body, tool_trace = (None if body is None else Raw(body.encode()) for body in bodies)
         view = ActivityView(

@@ -32,6 +32,7 @@ class OrgReader:
         self.roots = registry.roots
         self.pulse = registry.pulse
         self.beats = registry.beats
+        self.tasks_changed_since = registry.tasks_changed_since
         self.heard_after = registry.heard_after
 
     def view(self, workspace: Workspace) -> WorkspaceView:

@@ -31,6 +31,8 @@ class Registry:
         # Which workspaces were heard, by organisation, in the order of their last heartbeat; a number for each.
         self._heard: dict[str, dict[str, int]] = {}
         self._beats = 0
+        # When an agent last said that it works on something else.
+        self._busy_since: dict[str, int] = {}
 
     def load(self, orgs: Iterable[Org], workspaces: Iterable[Workspace], pulses: Iterable[tuple[str, Pulse]]) -> None:
         """Takes over what the store knows; workspaces oldest first."""
@@ -142,6 +144,9 @@ class Registry:
 
     def hear(self, workspace_id: str, pulse: Pulse) -> None:
         """A heartbeat came. It is saved with the next sweep."""
+        before = self.pulse(workspace_id)
+        if (before.current_task, before.active_tasks) != (pulse.current_task, pulse.active_tasks):
+            self._busy_since[workspace_id] = pulse.heard_at
         self._pulses[workspace_id] = pulse
         self._shown.pop(workspace_id, None)
         self._unsaved.add(workspace_id)
@@ -149,6 +154,16 @@ class Registry:
         heard = self._heard.setdefault(self._workspaces[workspace_id].org_id, {})
         heard.pop(workspace_id, None)
         heard[workspace_id] = self._beats
+
+    def tasks_changed_since(self, org_id: str, at: int) -> list[Workspace]:
+        """The workspaces of an organisation whose agents have begun something else since a time (microseconds)."""
+        found = []
+        for workspace_id in reversed(self._heard.get(org_id, {})):
+            if self._pulses[workspace_id].heard_at < at:
+                break
+            if self._busy_since.get(workspace_id, 0) >= at:
+                found.append(self._workspaces[workspace_id])
+        return found
 
     def beats(self) -> int:
         """The number of the last heartbeat."""

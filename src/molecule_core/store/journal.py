@@ -66,6 +66,12 @@ class Journal:
         rows = await self._store.rows("events_after_for", {**wish, "seq": seq, "upto": upto, "count": count})
         return [Fact(*row) for row in rows]
 
+    async def count_for(self, org_id: str, seq: int, *, upto: int, workspace_id: str, peers: str) -> int:
+        """How many facts `after_for` would find without a limit."""
+        wish = {"org_id": org_id, "workspace_id": workspace_id, "peers": peers, "seq": seq, "upto": upto}
+        found: int = (await self._store.rows("count_events_for", wish))[0][0]
+        return found
+
     async def head(self, org_id: str) -> int:
         """The highest number in use; 0 for an empty journal."""
         rows = await self._store.rows("last_event", {"key": org_id})

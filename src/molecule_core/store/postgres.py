@@ -47,7 +47,7 @@ _READERS = 8
 _STATEMENT_CACHE = 500
 # A network that swallows packets must not hold a request for ever.
 _COMMAND_SECONDS = 30.0
-_BROKEN = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_BROKEN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
 Wish = tuple[Pending, Decision[Any], Step]
 
@@ -181,6 +181,8 @@ class PostgresStore(Store):
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
             raise Conflict(str(error)) from error
         except _BROKEN as error:
+            if isinstance(error, asyncpg.InternalClientError) and self._writing is not None:
+                self._writing.terminate()  # it does not know any more what the server last said
             raise StoreUnavailable from error
 
     async def _writer_connection(self) -> asyncpg.Connection:

@@ -22,6 +22,13 @@ FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
     OR (audience = 'peers' AND CAST(:peers AS TEXT) LIKE '%,' || workspace_id || ',%')
 ) ORDER BY seq LIMIT :count;
 
+-- name: count_events_for
+-- how many these are
+SELECT count(*) FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
+    workspace_id = :workspace_id
+    OR (audience = 'peers' AND CAST(:peers AS TEXT) LIKE '%,' || workspace_id || ',%')
+);
+
 -- name: set_timer
 -- asks to be called at a time; an earlier wish under the same key is replaced
 INSERT INTO timers (kind, key, due) VALUES (:kind, :key, :due)

@@ -20,6 +20,8 @@ from molecule_core.wire.live import Entity, EventFrame
 
 # A wake-up that got lost costs at most so long.
 _LOOK_AGAIN_SECONDS = 5.0
+# Events that one commit may bring, and then some.
+_LARGEST_GROUP = 1024
 
 
 class Scope(Struct, frozen=True):
@@ -76,26 +78,51 @@ class Feed:
         """Whether the server is stopping."""
         return self._wakeups.closing
 
-    async def after(self, scope: Scope, seq: int, count: int) -> Page:
-        """At most `count` notices behind a number."""
+    async def after(self, scope: Scope, seq: int, count: int, upto: int | None = None) -> Page:
+        """At most `count` notices behind a number; what only some may see, only up to another."""
         if scope.workspace_id is None:
             facts = await self._journal.after(scope.org_id, seq, count)
             return Page(await self._notices(facts), facts[-1].seq if facts else seq)
-        upto = await self.head(scope.org_id)
+        end = await self.head(scope.org_id) if upto is None else upto
         facts = await self._journal.after_for(
-            scope.org_id, seq, count, upto=upto, workspace_id=scope.workspace_id, peers=scope.peers
+            scope.org_id, seq, count, upto=end, workspace_id=scope.workspace_id, peers=scope.peers
         )
-        return Page(await self._notices(facts), facts[-1].seq if len(facts) == count else max(seq, upto))
+        return Page(await self._notices(facts), facts[-1].seq if len(facts) == count else max(seq, end))
+
+    async def count(self, scope: Scope, seq: int, upto: int) -> int:
+        """How many notices lie behind a number and up to another."""
+        if scope.workspace_id is None:
+            return upto - seq
+        return await self._journal.count_for(
+            scope.org_id, seq, upto=upto, workspace_id=scope.workspace_id, peers=scope.peers
+        )
 
     async def wait(self, org_id: str, seq: int, count: int) -> Page:
-        """The notices of an organisation behind a number; waits for the first, but never for ever."""
+        """The notices of an organisation behind a number; waits for the first, but never for ever. Ends before a fact
+        that the tree in memory does not know yet, since who may see it is read there."""
 
         async def look() -> Look[Page]:
-            page = await self.after(Scope(org_id), seq, count)
-            return Look(page if page.notices else None)
+            facts = self._known(await self._journal.after(org_id, seq, count))
+            return Look(Page(await self._notices(facts), facts[-1].seq) if facts else None)
 
         found = await self._wakeups.until(org_key(org_id), look, _LOOK_AGAIN_SECONDS)
         return found or Page([], seq)
+
+    async def settled(self, org_id: str) -> int:
+        """The number up to which the tree in memory knows what the journal tells."""
+        head = await self.head(org_id)
+        first = max(0, head - _LARGEST_GROUP)
+        facts = await self._journal.after(org_id, first, _LARGEST_GROUP)
+        return head if len(self._known(facts)) == len(facts) else first + len(self._known(facts))
+
+    def _known(self, facts: list[Fact]) -> list[Fact]:
+        """The facts before the first one that memory lags behind: it is brought up to date right after the commit."""
+        for place, fact in enumerate(facts):
+            if fact.entity_kind == "workspace":
+                workspace = self._org.workspace(fact.entity_id)
+                if workspace is None or workspace.rev < fact.rev:
+                    return facts[:place]
+        return facts
 
     async def wait_for_beat(self, org_id: str, beat: int) -> None:
         """Returns once an agent of an organisation was heard behind a heartbeat, or after a while."""
@@ -112,7 +139,7 @@ class Feed:
     def beat(self, workspace_id: str, at: int) -> Notice:
         """That an agent was heard."""
         pulse = self._org.pulse(workspace_id)
-        said = Heartbeat(pulse.active_tasks, pulse.uptime_seconds, rfc3339(pulse.heard_at))
+        said = Heartbeat(pulse.active_tasks, pulse.uptime_seconds, pulse.current_task, rfc3339(pulse.heard_at))
         return _transient("WORKSPACE_HEARTBEAT", workspace_id, said, at)
 
     def task(self, workspace_id: str, at: int) -> Notice:

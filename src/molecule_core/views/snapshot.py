@@ -13,7 +13,7 @@ from molecule_core.messages.reader import MessageReader
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store
-from molecule_core.store.journal import Journal
+from molecule_core.views.feed import Feed
 from molecule_core.wire.live import (
     PROTOCOL,
     Snapshot,
@@ -27,9 +27,11 @@ from molecule_core.wire.live import (
 class SnapshotReader:
     """Makes snapshots."""
 
-    def __init__(self, store: Store, org: OrgReader, messages: MessageReader, *, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self, store: Store, feed: Feed, org: OrgReader, messages: MessageReader, *, clock: Clock, limits: Limits
+    ) -> None:
         self._store = store
-        self._journal = Journal(store)
+        self._feed = feed
         self._org = org
         self._messages = messages
         self._clock = clock
@@ -37,7 +39,7 @@ class SnapshotReader:
 
     async def of(self, org_id: str, caller: Caller) -> Snapshot:
         """An organisation as this caller, who may see all of it, sees it now."""
-        as_of = await self._journal.head(org_id)
+        as_of = await self._feed.settled(org_id)
         workspaces = list(self._org.workspaces(org_id))
         chats = await self._messages.chat_heads([each.id for each in workspaces], caller.id)
         org = self._org.org(org_id)

@@ -112,6 +112,7 @@ class Heartbeat(Struct, frozen=True):
 
     active_tasks: int
     uptime_seconds: int
+    current_task: str | None
     last_heard_at: str
 
 

@@ -1,0 +1,117 @@
+/** Who is logged in on this page, and what every view may use. */
+
+import { createContext, useContext } from "react";
+import { Desk } from "./desk";
+import { Api, Refusal, wordsOf } from "./live/api";
+import { browserRouter, type Place, type Router } from "./router";
+import type { State } from "./state/model";
+import { settingsStore, type Settings, type SettingsStore } from "./state/settings";
+import { createStore, useSelected, useStored, type Store } from "./state/store";
+import { browserVault, type Vault } from "./state/vault";
+import type { Session } from "./wire";
+
+type Door =
+  | { kind: "checking" }
+  | { kind: "unreachable"; problem: string }
+  | { kind: "out"; problem: string | null }
+  | { kind: "in"; desk: Desk };
+
+const CODE = /^#login=(.+)$/;
+
+export class App {
+  readonly door: Store<Door> = createStore<Door>({ kind: "checking" });
+  readonly settings: SettingsStore;
+  readonly router: Router;
+  private readonly vault: Vault;
+  private readonly api: Api;
+  private leaving = false;
+
+  constructor(vault: Vault = browserVault(), router: Router = browserRouter()) {
+    this.vault = vault;
+    this.router = router;
+    this.settings = settingsStore(vault);
+    this.api = new Api(() => this.leave());
+    window.addEventListener("storage", () => this.settings.reread());
+  }
+
+  /** Logs in with the code of a one-time link, or goes on with the session that the browser has. */
+  async enter(): Promise<void> {
+    const code = CODE.exec(location.hash)?.[1];
+    if (code !== undefined) history.replaceState(null, "", location.pathname + location.search);
+    this.door.set({ kind: "checking" });
+    try {
+      this.open(await (code === undefined ? this.api.session() : this.api.logIn(code)));
+    } catch (error) {
+      this.refuse(error, code !== undefined);
+    }
+  }
+
+  async logOut(): Promise<void> {
+    const door = this.door.get();
+    if (door.kind !== "in") return;
+    this.leaving = true; // the live channel says that the session ended before the command is answered
+    try {
+      await door.desk.logOut();
+      this.leave();
+    } finally {
+      this.leaving = false;
+    }
+  }
+
+  private refuse(error: unknown, usedLink: boolean): void {
+    if (!(error instanceof Refusal)) return this.door.set({ kind: "unreachable", problem: wordsOf(error) });
+    const words = usedLink || error.status !== 401 ? error.message : null;
+    this.door.set({ kind: "out", problem: words });
+  }
+
+  private open(session: Session): void {
+    const desk = new Desk({ session, api: this.api, vault: this.vault, onLogOut: () => this.leave() });
+    this.door.set({ kind: "in", desk });
+    desk.start();
+  }
+
+  private leave(): void {
+    const door = this.door.get();
+    if (door.kind !== "in") return;
+    door.desk.stop();
+    this.door.set({ kind: "out", problem: this.leaving ? null : "Your session has ended." });
+  }
+}
+
+export const AppContext = createContext<App | null>(null);
+export const DeskContext = createContext<Desk | null>(null);
+
+export function useApp(): App {
+  const app = useContext(AppContext);
+  if (app === null) throw new Error("This view needs an app around it.");
+  return app;
+}
+
+export function useDesk(): Desk {
+  const desk = useContext(DeskContext);
+  if (desk === null) throw new Error("This view needs a desk around it.");
+  return desk;
+}
+
+/** A part of the state; only views inside the shell ask, and the shell shows them once there is a state. */
+export function useData<R>(select: (state: State) => R): R {
+  return useSelected(useDesk().data, (state) => select(known(state)));
+}
+
+/** The same for what is computed from all agents. */
+export function useCalmData<R>(select: (state: State) => R): R {
+  return useSelected(useDesk().calm, (state) => select(known(state)));
+}
+
+function known(state: State | null): State {
+  if (state === null) throw new Error("The organisation has not been read yet.");
+  return state;
+}
+
+export function usePlace(): Place {
+  return useStored(useApp().router.place);
+}
+
+export function useSettings(): Settings {
+  return useStored(useApp().settings);
+}

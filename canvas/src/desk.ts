@@ -1,0 +1,196 @@
+/** What a logged-in person works at: the state, the live channel, and the commands. Above it are views, below it the pure
+ * state and the server. */
+
+import { Api, NoAnswer, Refusal, wordsOf } from "./live/api";
+import { Connection } from "./live/connection";
+import { Tabs, type Word } from "./live/tabs";
+import { applyAll } from "./state/apply";
+import { calmed } from "./state/calm";
+import { readUpTo, withPage } from "./state/lines";
+import { Drafts } from "./state/drafts";
+import { foldsStore, type Folds } from "./state/folds";
+import type { Chat, Line, State } from "./state/model";
+import { Outbox, type SendResult } from "./state/outbox";
+import { applySnapshot } from "./state/snapshot";
+import { createStore, type Store } from "./state/store";
+import type { Vault } from "./state/vault";
+import type { EventFrame, Session, Snapshot } from "./wire";
+
+const PAGE = 50;
+const LARGE = 2_000;
+const LARGE_MS = 250;
+
+interface DeskParts {
+  session: Session;
+  api: Api;
+  vault: Vault;
+  /** The session is over. */
+  onLogOut: () => void;
+}
+
+export class Desk {
+  readonly session: Session;
+  readonly api: Api;
+  readonly data: Store<State | null> = createStore<State | null>(null);
+  /** The same for views that look at all agents at once: in a large organisation that is no work for every frame. */
+  readonly calm: Store<State | null> = calmed(this.data, (state) => ((state?.workspaces.size ?? 0) > LARGE ? LARGE_MS : 0));
+  /** Why the organisation could not be read, until it could. */
+  readonly problem: Store<string | null> = createStore<string | null>(null);
+  readonly connection: Connection;
+  readonly outbox: Outbox;
+  readonly drafts: Drafts;
+  readonly folds: Folds;
+  private readonly tabs: Tabs;
+  private readonly owner: string;
+  private readonly reading = new Map<string, Promise<void>>();
+  /** How far this person read where the server could not be told. */
+  private readonly untold = new Map<string, number>();
+  private readonly rereadOutbox = (): void => this.outbox.reread();
+
+  constructor({ session, api, vault, onLogOut }: DeskParts) {
+    this.session = session;
+    this.api = api;
+    const owner = { org: session.org.id, user: session.user.id };
+    this.owner = `${owner.org}/${owner.user}`;
+    this.outbox = new Outbox(vault, owner, (workspaceId, clientId, words) => this.deliver(workspaceId, clientId, words));
+    this.drafts = new Drafts(vault, owner);
+    this.folds = foldsStore(vault, owner);
+    this.tabs = new Tabs((word) => this.hear(word, onLogOut));
+    this.connection = new Connection({
+      url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
+      loadSnapshot: () => api.snapshot(session.org.id),
+      checkSession: () => void this.checkSession(onLogOut),
+      onSnapshot: (snapshot) => this.takeSnapshot(snapshot),
+      onEvents: (frames) => this.takeEvents(frames),
+      onLive: () => this.catchUp(),
+      onSnapshotProblem: (error) => this.problem.set(wordsOf(error)),
+      onLogOut,
+    });
+  }
+
+  start(): void {
+    window.addEventListener("storage", this.rereadOutbox);
+    this.connection.start();
+  }
+
+  stop(): void {
+    window.removeEventListener("storage", this.rereadOutbox);
+    this.connection.stop();
+    this.tabs.close();
+  }
+
+  get maySend(): boolean {
+    return this.session.user.role !== "viewer";
+  }
+
+  async write(workspaceId: string, words: string): Promise<void> {
+    await this.outbox.write(workspaceId, words, new Date().toISOString(), crypto.randomUUID());
+  }
+
+  /** Reads the newest page of a chat. Those who ask meanwhile get the same answer. */
+  readNewest(workspaceId: string): Promise<void> {
+    return this.once(workspaceId, () => this.readPage(workspaceId, undefined));
+  }
+
+  readOlder(workspaceId: string): Promise<void> {
+    return this.once(workspaceId, () => {
+      const oldest = this.data.get()?.chats.get(workspaceId)?.lines[0];
+      return this.readPage(workspaceId, oldest?.id);
+    });
+  }
+
+  /** The person read this chat up to its last message; the server and the other tabs are told. */
+  markRead(workspaceId: string): void {
+    const chat = this.data.get()?.chats.get(workspaceId);
+    const seq = chat?.last?.seq;
+    if (!chat?.unread || seq === undefined) return;
+    this.changeChat(workspaceId, (each) => readUpTo(each, seq));
+    this.tabs.tell({ kind: "read", owner: this.owner, workspaceId, seq });
+    this.tellRead(workspaceId, seq);
+  }
+
+  async logOut(): Promise<void> {
+    await this.api.logOut();
+    this.tabs.tell({ kind: "logged_out" });
+  }
+
+  private tellRead(workspaceId: string, seq: number): void {
+    this.untold.set(workspaceId, seq);
+    this.api.markRead(workspaceId, seq).then(
+      () => this.untold.get(workspaceId) === seq && this.untold.delete(workspaceId),
+      () => undefined, // told again when the connection is back
+    );
+  }
+
+  /** Does what the lost connection held up. */
+  private catchUp(): void {
+    void this.outbox.retryHeldUp();
+    for (const [workspaceId, seq] of this.untold) this.tellRead(workspaceId, seq);
+  }
+
+  private hear(word: Word, onLogOut: () => void): void {
+    if (word.kind === "logged_out") return onLogOut();
+    if (word.owner !== this.owner) return;
+    this.changeChat(word.workspaceId, (chat) => readUpTo(chat, word.seq));
+  }
+
+  private once(workspaceId: string, read: () => Promise<void>): Promise<void> {
+    const running = this.reading.get(workspaceId);
+    if (running) return running;
+    const started = read().finally(() => this.reading.delete(workspaceId));
+    this.reading.set(workspaceId, started);
+    return started;
+  }
+
+  private async readPage(workspaceId: string, before: string | undefined): Promise<void> {
+    const page = await this.api.history(workspaceId, PAGE, before);
+    this.data.update((state) => {
+      if (state === null || !state.workspaces.has(workspaceId)) return state;
+      const chat = withPage(state.chats.get(workspaceId), page.messages, page.reached_end, before === undefined);
+      return { ...state, chats: new Map(state.chats).set(workspaceId, chat) };
+    });
+    this.settle(this.data.get()?.chats.get(workspaceId)?.lines ?? []);
+  }
+
+  private changeChat(workspaceId: string, change: (chat: Chat) => Chat): void {
+    this.data.update((state) => {
+      const chat = state?.chats.get(workspaceId);
+      if (!state || !chat) return state;
+      const next = change(chat);
+      return next === chat ? state : { ...state, chats: new Map(state.chats).set(workspaceId, next) };
+    });
+  }
+
+  private takeSnapshot(snapshot: Snapshot): void {
+    this.problem.set(null);
+    this.data.update((state) => applySnapshot(state, snapshot));
+  }
+
+  private takeEvents(frames: readonly EventFrame[]): void {
+    this.data.update((state) => state && applyAll(state, frames));
+    const own = frames.map((frame) => frame.client_id).filter((id) => id !== undefined);
+    if (own.length > 0) this.outbox.settle(new Set(own));
+  }
+
+  private settle(lines: readonly Line[]): void {
+    this.outbox.settle(new Set(lines.map((line) => line.clientId).filter((id) => id !== null)));
+  }
+
+  private async deliver(workspaceId: string, clientId: string, words: string): Promise<SendResult> {
+    try {
+      await this.api.send(workspaceId, clientId, words);
+      return { ok: true };
+    } catch (error) {
+      const again = error instanceof NoAnswer || (error instanceof Refusal && error.status >= 502);
+      return { ok: false, reason: wordsOf(error), again };
+    }
+  }
+
+  private async checkSession(onLogOut: () => void): Promise<void> {
+    try {
+      await this.api.session();
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 401) onLogOut();
+    }
+  }
+}

@@ -1,0 +1,63 @@
+// @vitest-environment node
+import { expect, test, vi } from "vitest";
+import { Api, NoAnswer, Refusal, wordsOf } from "./api";
+
+function answering(body: unknown, status = 200): { api: Api; fetched: ReturnType<typeof vi.fn>; ended: ReturnType<typeof vi.fn> } {
+  const fetched = vi.fn().mockResolvedValue(typeof body === "string" ? new Response(body, { status }) : Response.json(body, { status }));
+  vi.stubGlobal("fetch", fetched);
+  const ended = vi.fn();
+  return { api: new Api(ended), fetched, ended };
+}
+
+const caught = (promise: Promise<unknown>): Promise<unknown> => promise.then(() => null, (error: unknown) => error);
+
+test("commands say who sends them, and reads need not", async () => {
+  const { api, fetched } = answering({ status: "queued" });
+  await api.send("w/1", "c1", "hello");
+  const [path, request] = fetched.mock.calls[0] as [string, RequestInit];
+  expect(path).toBe("/workspaces/w%2F1/a2a");
+  expect(request).toMatchObject({ method: "POST", credentials: "same-origin", headers: { "X-Molecule-Client": "canvas" } });
+  expect(JSON.parse(String(request.body))).toEqual({
+    jsonrpc: "2.0",
+    id: "c1",
+    method: "message/send",
+    params: { message: { role: "user", messageId: "c1", parts: [{ kind: "text", text: "hello" }] } },
+  });
+  fetched.mockResolvedValue(Response.json({ messages: [], reached_end: true }));
+  await api.history("w", 50, "m1");
+  expect(fetched.mock.calls[1]?.[0]).toBe("/workspaces/w/chat-history?limit=50&before=m1");
+});
+
+test.each([
+  [{ error: "the inbox is full", code: "inbox_full" }, 429, "The inbox is full"],
+  [{ jsonrpc: "2.0", error: { code: -32602, message: "no text" } }, 400, "No text"],
+  [{ jsonrpc: "2.0", error: { code: -32602, message: "no text" } }, 200, "No text"],
+  [{ detail: "too large" }, 413, "Too large"],
+  ["<html>", 502, "The server answered with status 502."],
+])("%j with status %i is told as: %s", async (body, status, words) => {
+  const error = await caught(answering(body, status).api.send("w", "c", "x"));
+  expect(error).toBeInstanceOf(Refusal);
+  expect(wordsOf(error)).toBe(words);
+});
+
+test("an ended session is noticed with any command, but not with asking whether there is one", async () => {
+  const { api, fetched, ended } = answering({ error: "not logged in" }, 401);
+  await caught(api.session());
+  expect(ended).not.toHaveBeenCalled();
+  fetched.mockResolvedValue(Response.json({ error: "not logged in" }, { status: 401 }));
+  await caught(api.markRead("w", 3));
+  expect(ended).toHaveBeenCalledOnce();
+});
+
+test("no answer is told from a refusal", async () => {
+  vi.stubGlobal("fetch", vi.fn().mockRejectedValue(new TypeError("failed")));
+  const error = await caught(new Api(() => undefined).logOut());
+  expect(error).toBeInstanceOf(NoAnswer);
+  expect(wordsOf(error)).toBe("The server did not answer.");
+});
+
+test("a new seat's commands come with its token", async () => {
+  const { api, fetched } = answering({ id: "n", name: "Nora 2", connection: { auth_token: "t", curl: "curl t", python: "py t" } }, 201);
+  expect(await api.createSeat({ name: "Nora" })).toEqual({ id: "n", name: "Nora 2", token: "t", curl: "curl t", python: "py t" });
+  expect(JSON.parse(String((fetched.mock.calls[0] as [string, RequestInit])[1].body))).toEqual({ name: "Nora", external: true });
+});

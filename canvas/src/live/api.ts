@@ -1,0 +1,127 @@
+/** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
+
+import { text } from "../state/reading";
+import type { ChatPage, Session, Snapshot } from "../wire";
+
+/** The server said no. */
+export class Refusal extends Error {
+  readonly status: number;
+  readonly code: string | null;
+
+  constructor(status: number, code: string | null, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** No answer came. Whether the command had its effect is not known. */
+export class NoAnswer extends Error {}
+
+export interface Connection {
+  id: string;
+  name: string;
+  token: string;
+  curl: string;
+  python: string;
+}
+
+interface NewSeat {
+  name: string;
+  parent_id?: string;
+  role?: string;
+}
+
+/** A message longer than this wait counts as not sent: the person sees it and can send it again without harm. */
+const PATIENCE_MS = 20_000;
+
+export class Api {
+  private readonly onUnauthorized: () => void;
+
+  constructor(onUnauthorized: () => void) {
+    this.onUnauthorized = onUnauthorized;
+  }
+
+  session(): Promise<Session> {
+    return this.ask<Session>("GET", "/session");
+  }
+
+  logIn(code: string): Promise<Session> {
+    return this.ask<Session>("POST", "/login", { code });
+  }
+
+  logOut(): Promise<unknown> {
+    return this.ask("POST", "/logout", {});
+  }
+
+  snapshot(orgId: string): Promise<Snapshot> {
+    return this.ask<Snapshot>("GET", `/orgs/${encodeURIComponent(orgId)}/snapshot`);
+  }
+
+  history(workspaceId: string, limit: number, before?: string): Promise<ChatPage> {
+    const older = before === undefined ? "" : `&before=${encodeURIComponent(before)}`;
+    return this.ask<ChatPage>("GET", `${seat(workspaceId)}/chat-history?limit=${limit}${older}`);
+  }
+
+  send(workspaceId: string, clientId: string, words: string): Promise<unknown> {
+    const message = { role: "user", messageId: clientId, parts: [{ kind: "text", text: words }] };
+    const call = { jsonrpc: "2.0", id: clientId, method: "message/send", params: { message } };
+    return this.ask("POST", `${seat(workspaceId)}/a2a`, call);
+  }
+
+  markRead(workspaceId: string, seq: number): Promise<unknown> {
+    return this.ask("POST", `${seat(workspaceId)}/chat/read`, { seq });
+  }
+
+  async createSeat(wanted: NewSeat): Promise<Connection> {
+    const made = await this.ask("POST", "/workspaces", { ...wanted, external: true });
+    const said = (...path: string[]): string => text(made, ...path) ?? "";
+    return {
+      id: said("id"),
+      name: said("name") || wanted.name,
+      token: said("connection", "auth_token"),
+      curl: said("connection", "curl"),
+      python: said("connection", "python"),
+    };
+  }
+
+  private async ask<T>(method: "GET" | "POST", path: string, body?: unknown): Promise<T> {
+    const response = await this.fetch(method, path, body);
+    const answer: unknown = await response.json().catch(() => null);
+    if (!response.ok) throw this.refusal(path, response.status, answer);
+    const problem = text(answer, "error", "message");
+    if (problem !== null) throw new Refusal(response.status, text(answer, "code"), sentence(problem));
+    return answer as T;
+  }
+
+  private async fetch(method: string, path: string, body: unknown): Promise<Response> {
+    const command: RequestInit =
+      method === "GET"
+        ? {}
+        : { body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Molecule-Client": "canvas" } };
+    try {
+      return await fetch(path, { ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE_MS) });
+    } catch {
+      throw new NoAnswer("The server did not answer.");
+    }
+  }
+
+  private refusal(path: string, status: number, answer: unknown): Refusal {
+    if (status === 401 && path !== "/login" && path !== "/session") this.onUnauthorized();
+    const words = text(answer, "error") ?? text(answer, "error", "message") ?? text(answer, "detail");
+    return new Refusal(status, text(answer, "code"), sentence(words ?? `The server answered with status ${status}.`));
+  }
+}
+
+function seat(workspaceId: string): string {
+  return `/workspaces/${encodeURIComponent(workspaceId)}`;
+}
+
+function sentence(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** What went wrong, in a sentence for people. */
+export function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : "The server did not answer.";
+}

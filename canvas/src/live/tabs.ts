@@ -1,0 +1,29 @@
+/** What the tabs of one person tell each other. */
+
+import { number, text } from "../state/reading";
+
+export type Word = { kind: "read"; owner: string; workspaceId: string; seq: number } | { kind: "logged_out" };
+
+export class Tabs {
+  private readonly channel: BroadcastChannel | null;
+
+  constructor(onWord: (word: Word) => void) {
+    this.channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("molecule");
+    if (this.channel !== null) this.channel.onmessage = (message) => hear(message.data, onWord);
+  }
+
+  tell(word: Word): void {
+    this.channel?.postMessage(word);
+  }
+
+  close(): void {
+    this.channel?.close();
+  }
+}
+
+function hear(value: unknown, onWord: (word: Word) => void): void {
+  const kind = text(value, "kind");
+  if (kind === "logged_out") return onWord({ kind });
+  const [owner, workspaceId, seq] = [text(value, "owner"), text(value, "workspaceId"), number(value, "seq")];
+  if (kind === "read" && owner !== null && workspaceId !== null && seq !== null) onWord({ kind, owner, workspaceId, seq });
+}

@@ -1,0 +1,40 @@
+/** A modal dialog. The browser keeps the focus in it, closes it with Escape, and gives the focus back to the opener. */
+
+import { useEffect, useRef, type ReactNode } from "react";
+import { IconButton } from "./Button";
+import css from "./Dialog.module.css";
+
+interface Props {
+  label: string;
+  /** Without a heading the label is only read out. */
+  heading?: boolean;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+export function Dialog({ label, heading = true, onClose, children }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const opener = document.activeElement;
+    if (!dialog.current?.open) dialog.current?.showModal();
+    return () => {
+      if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
+    };
+  }, []);
+  const closeOutside = (event: React.MouseEvent): void => {
+    if (event.target === dialog.current) onClose();
+  };
+  return (
+    <dialog ref={dialog} className={css.dialog} aria-label={label} onClose={onClose} onClick={closeOutside}>
+      <div className={css.inside}>
+        {heading && (
+          <header className={css.head}>
+            <h2>{label}</h2>
+            <IconButton icon="close" label="Close" onClick={onClose} />
+          </header>
+        )}
+        {children}
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,27 @@
+/** Puts text on the clipboard. Browsers offer their way only to pages that came over a safe connection. */
+
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copySelected(text);
+  }
+}
+
+function copySelected(text: string): boolean {
+  const holder = document.createElement("textarea");
+  const focused = document.activeElement;
+  holder.value = text;
+  holder.readOnly = true;
+  document.body.append(holder);
+  holder.select();
+  try {
+    return document.execCommand("copy");
+  } catch {
+    return false;
+  } finally {
+    holder.remove();
+    if (focused instanceof HTMLElement) focused.focus();
+  }
+}

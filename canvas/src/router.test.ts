@@ -1,0 +1,31 @@
+// @vitest-environment node
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { hrefOf, ORG, parsePlace, type Place } from "./router";
+
+function read(href: string): Place {
+  const url = new URL(href, "http://127.0.0.1");
+  return parsePlace(url.pathname, url.search);
+}
+
+const id = fc.string({ minLength: 1, maxLength: 20, unit: "grapheme" }).filter((each) => !/^\.{1,2}$/.test(each));
+const place: fc.Arbitrary<Place> = fc.oneof(
+  fc.record({ view: fc.constant("org" as const), focus: id, panel: fc.constantFrom("chat" as const, "about" as const, null), filter: fc.string() }),
+  fc.record({ view: fc.constant("chats" as const), workspaceId: id, messageId: fc.option(id) }),
+  fc.constantFrom<Place>(ORG, { view: "connect" }, { view: "settings" }, { view: "chats", workspaceId: null, messageId: null }),
+);
+
+test("every place has an address, and the address leads back to it", () => {
+  fc.assert(
+    fc.property(place, (each) => {
+      expect(read(hrefOf(each))).toEqual(each);
+    }),
+  );
+});
+
+test("addresses of no place are told so, and damaged ones do not break the page", () => {
+  expect(read("/app/")).toEqual(ORG);
+  expect(read("/app/threads/7")).toEqual({ view: "unknown", path: "/app/threads/7" });
+  expect(parsePlace("/app/chat/%E0%A4%A", "?m=%")).toMatchObject({ view: "chats", workspaceId: "%E0%A4%A" });
+  expect(read("/app/org?panel=chat")).toEqual(ORG);
+});

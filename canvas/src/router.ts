@@ -1,0 +1,92 @@
+/** What the page shows is in its address, all of it. */
+
+import { createStore, type Store } from "./state/store";
+
+const BASE = "/app";
+
+export type Place =
+  | { view: "org"; focus: string | null; panel: "chat" | "about" | null; filter: string }
+  | { view: "chats"; workspaceId: string | null; messageId: string | null }
+  | { view: "connect" }
+  | { view: "settings" }
+  | { view: "unknown"; path: string };
+
+export interface Router {
+  place: Store<Place>;
+  go(to: Place, options?: { replace?: boolean }): void;
+  stop(): void;
+}
+
+export const ORG: Place = { view: "org", focus: null, panel: null, filter: "" };
+
+export function parsePlace(path: string, search: string): Place {
+  const [view = "", id] = path.slice(BASE.length).split("/").filter(Boolean).map(decode);
+  const query = new URLSearchParams(search);
+  switch (view) {
+    case "":
+    case "org":
+      return orgPlace(query);
+    case "chat":
+      return { view: "chats", workspaceId: id ?? null, messageId: query.get("m") };
+    case "connect":
+    case "settings":
+      return { view };
+    default:
+      return { view: "unknown", path };
+  }
+}
+
+function orgPlace(query: URLSearchParams): Place {
+  const panel = query.get("panel");
+  const focus = query.get("focus");
+  const open = focus !== null && (panel === "chat" || panel === "about") ? panel : null;
+  return { view: "org", focus, panel: open, filter: query.get("q") ?? "" };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export function hrefOf(place: Place): string {
+  switch (place.view) {
+    case "org":
+      return `${BASE}/org${search({ focus: place.focus, panel: place.panel, q: place.filter })}`;
+    case "chats": {
+      const id = place.workspaceId === null ? "" : `/${encodeURIComponent(place.workspaceId)}`;
+      return `${BASE}/chat${id}${search({ m: place.messageId })}`;
+    }
+    case "unknown":
+      return place.path;
+    default:
+      return `${BASE}/${place.view}`;
+  }
+}
+
+function search(members: Record<string, string | null>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(members)) if (value) query.set(name, value);
+  const text = query.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+export function browserRouter(): Router {
+  const read = (): Place => parsePlace(location.pathname, location.search);
+  const place = createStore(read());
+  const follow = (): void => place.set(read());
+  window.addEventListener("popstate", follow);
+  return {
+    place,
+    go: (to, options) => {
+      const href = hrefOf(to);
+      if (href === location.pathname + location.search) return;
+      if (options?.replace) history.replaceState(null, "", href);
+      else history.pushState(null, "", href);
+      place.set(to);
+    },
+    stop: () => window.removeEventListener("popstate", follow),
+  };
+}

@@ -1,0 +1,52 @@
+/** One agent in the scene: who, how it stands, what it does. */
+
+import { memo } from "react";
+import { useData } from "../app";
+import { Avatar } from "../parts/Avatar";
+import { Badge } from "../parts/Badge";
+import { Standing } from "../parts/Standing";
+import { standingOf, taskOf } from "../state/standing";
+import css from "./Scene.module.css";
+
+interface Props {
+  id: string;
+  x: number;
+  y: number;
+  selected: boolean;
+  dimmed: boolean;
+  /** Of a folded team: how many are below. */
+  below: number;
+}
+
+export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Props) {
+  const workspace = useData((state) => state.workspaces.get(id));
+  const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
+  if (!workspace) return null;
+  const task = taskOf(workspace);
+  const names = [css.card, selected ? css.selected : "", dimmed ? css.dimmed : "", below > 0 ? css.stack : ""];
+  return (
+    <button
+      type="button"
+      tabIndex={-1}
+      data-id={id}
+      aria-current={selected ? "true" : undefined}
+      className={names.join(" ")}
+      style={{ transform: `translate(${x}px, ${y}px)` }}
+    >
+      <span className={css.top}>
+        <Avatar name={workspace.name} />
+        <span className={css.who}>
+          <span className={css.name}>{workspace.name}</span>
+          <Standing standing={standingOf(workspace)} />
+        </span>
+        <Badge unread={unread} />
+      </span>
+      <span className={task === null ? css.role : css.task}>{task ?? workspace.role ?? workspace.runtime}</span>
+      {below > 0 && (
+        <span className={css.below} data-unfold={id} title="Unfold this team">
+          +{below}
+        </span>
+      )}
+    </button>
+  );
+});

@@ -1,0 +1,77 @@
+/** Which part of the picture the window shows. A point of the picture is at `point * zoom + offset` in the window. */
+
+import type { Box } from "./pack";
+
+export interface Camera {
+  x: number;
+  y: number;
+  zoom: number;
+}
+
+export interface Size {
+  w: number;
+  h: number;
+}
+
+export const LEAST_ZOOM = 0.02;
+export const MOST_ZOOM = 2;
+/** Cards are readable from here on. */
+export const NEAR_ZOOM = 0.5;
+/** A card that is to be seen is shown no smaller than the first; if it was, then as large as the second. */
+const SMALLEST_SHOWN = 0.4;
+const SHOWN_ZOOM = 0.75;
+const MARGIN = 24;
+/** The buttons stand there. */
+const BELOW = 40;
+
+export function zoomAt(camera: Camera, at: { x: number; y: number }, factor: number): Camera {
+  const zoom = Math.min(MOST_ZOOM, Math.max(LEAST_ZOOM, camera.zoom * factor));
+  const ratio = zoom / camera.zoom;
+  return { x: at.x - (at.x - camera.x) * ratio, y: at.y - (at.y - camera.y) * ratio, zoom };
+}
+
+export function pan(camera: Camera, dx: number, dy: number): Camera {
+  return { ...camera, x: camera.x + dx, y: camera.y + dy };
+}
+
+/** The whole picture, enlarged to `most` at most; in the middle, and never above or left of the margin. */
+export function fit(picture: Size, window: Size, most = 1): Camera {
+  if (picture.w === 0 || picture.h === 0 || window.w === 0 || window.h === 0) return { x: MARGIN, y: MARGIN, zoom: 1 };
+  const room = Math.min((window.w - 2 * MARGIN) / picture.w, (window.h - 2 * MARGIN - BELOW) / picture.h);
+  const zoom = Math.min(most, Math.max(LEAST_ZOOM, room));
+  return {
+    x: Math.max(MARGIN, (window.w - picture.w * zoom) / 2),
+    y: Math.max(MARGIN, (window.h - BELOW - picture.h * zoom) / 2),
+    zoom,
+  };
+}
+
+/** Moves no further than it takes to see the box with some air around it, and comes near enough to read it. */
+export function show(camera: Camera, box: Box, window: Size): Camera {
+  const near = camera.zoom >= SMALLEST_SHOWN ? camera : middle(box, window, SHOWN_ZOOM);
+  const [left, top] = [box.x * near.zoom + near.x, box.y * near.zoom + near.y];
+  return pan(
+    near,
+    shift(left, left + box.w * near.zoom, window.w),
+    shift(top, top + box.h * near.zoom, window.h - BELOW),
+  );
+}
+
+function middle(box: Box, window: Size, zoom: number): Camera {
+  return { x: window.w / 2 - (box.x + box.w / 2) * zoom, y: window.h / 2 - (box.y + box.h / 2) * zoom, zoom };
+}
+
+function shift(from: number, to: number, room: number): number {
+  if (from < MARGIN) return MARGIN - from;
+  return to > room - MARGIN ? Math.max(room - MARGIN - to, MARGIN - from) : 0;
+}
+
+/** The part of the picture that the window shows, and a margin (in pixels of the window) around it. */
+export function view(camera: Camera, window: Size, margin: number): Box {
+  return {
+    x: (-camera.x - margin) / camera.zoom,
+    y: (-camera.y - margin) / camera.zoom,
+    w: (window.w + 2 * margin) / camera.zoom,
+    h: (window.h + 2 * margin) / camera.zoom,
+  };
+}

@@ -1,0 +1,54 @@
+/** What of the scene stands in the document. */
+
+import { NEAR_ZOOM, view, type Camera, type Size } from "./camera";
+import type { Layout } from "./layout";
+import { overlap } from "./pack";
+
+/** More cards than these in the document make it slow to move. */
+export const MOST_CARDS = 150;
+/** So much around the window is there already when it is moved, in pixels. */
+const MARGIN = 160;
+
+export interface Visible {
+  near: boolean;
+  /** Ids of cards, and of frames with `frame:` before them; null: all. */
+  cards: ReadonlySet<string> | null;
+}
+
+export function visibleIn(layout: Layout, camera: Camera, window: Size): Visible {
+  if (layout.cards.size <= MOST_CARDS) return { near: true, cards: null };
+  const cards = camera.zoom >= NEAR_ZOOM ? seenCards(layout, camera, window, MARGIN) : null;
+  if (cards === null) return { near: false, cards: new Set() };
+  const seen = view(camera, window, MARGIN);
+  for (const [id, frame] of layout.frames) if (overlap(frame, seen)) cards.add(`frame:${id}`);
+  return { near: true, cards };
+}
+
+export function isNear(layout: Layout, camera: Camera, window: Size): boolean {
+  if (layout.cards.size <= MOST_CARDS) return true;
+  return camera.zoom >= NEAR_ZOOM && seenCards(layout, camera, window, MARGIN) !== null;
+}
+
+/** Null if there are too many for the document. */
+function seenCards(layout: Layout, camera: Camera, window: Size, margin: number): Set<string> | null {
+  const seen = view(camera, window, margin);
+  const found = new Set<string>();
+  for (const [id, box] of layout.cards) {
+    if (!overlap(box, seen)) continue;
+    found.add(id);
+    if (found.size > MOST_CARDS) return null;
+  }
+  return found;
+}
+
+/** The painted card under a point of the window. */
+export function cardAt(layout: Layout, camera: Camera, point: { x: number; y: number }): string | null {
+  const spot = { x: (point.x - camera.x) / camera.zoom, y: (point.y - camera.y) / camera.zoom, w: 0, h: 0 };
+  for (const [id, box] of layout.cards) if (overlap(spot, box)) return id;
+  return null;
+}
+
+/** How much larger than usual the person's texts are; cards start that much larger. */
+export function textScale(): number {
+  return (Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || 16) / 16;
+}

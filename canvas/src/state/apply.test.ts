@@ -1,0 +1,155 @@
+// @vitest-environment node
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { EventFrame, Snapshot } from "../wire";
+import { apply, applyAll } from "./apply";
+import { withPage } from "./lines";
+import type { State } from "./model";
+import { applySnapshot } from "./snapshot";
+import { ModelServer, type Verb } from "./testing";
+
+const ID = fc.constantFrom("a", "b", "c", "dx", "ex");
+const WORDS = fc.string({ maxLength: 100 });
+const verb: fc.Arbitrary<Verb> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ verb: fc.constant("create" as const), id: ID, parent: fc.option(ID) }) },
+  fc.record({ verb: fc.constant("rename" as const), id: ID, name: fc.string({ minLength: 1, maxLength: 8 }) }),
+  fc.record({ verb: fc.constantFrom("online" as const, "degrade" as const, "silence" as const, "card" as const, "log" as const), id: ID }),
+  fc.record({ verb: fc.constant("remove" as const), id: ID }),
+  { weight: 3, arbitrary: fc.record({ verb: fc.constantFrom("ask" as const, "answer" as const), id: ID, text: WORDS }) },
+);
+const verbs = fc.array(verb, { minLength: 1, maxLength: 50 });
+
+function ran(all: readonly Verb[], server = new ModelServer()): ModelServer {
+  for (const each of all) server.do(each);
+  return server;
+}
+
+const EMPTY: Snapshot = new ModelServer().snapshot();
+const start = (snapshot: Snapshot = EMPTY): State => applySnapshot(null, snapshot);
+
+/** What a snapshot tells, without what only events have: lines, and when something was last said on this page. */
+function told(state: State): unknown {
+  return {
+    last: state.last,
+    seats: state.seats,
+    workspaces: new Map([...state.workspaces].map(([id, each]) => [id, { ...each, said_at: null }])),
+    chats: new Map([...state.chats].map(([id, { unread, readSeq, last }]) => [id, { unread, readSeq, last }])),
+  };
+}
+
+/** Delivers in batches, and now and then goes back and sends again what was sent. */
+function delivered(state: State, frames: readonly EventFrame[], cuts: readonly { take: number; back: number }[]): State {
+  let at = 0;
+  let now = state;
+  for (const { take, back } of cuts) {
+    const from = Math.max(0, at - back);
+    now = applyAll(now, frames.slice(from, at + take));
+    at = Math.min(frames.length, at + take);
+  }
+  return applyAll(now, frames.slice(at));
+}
+
+const cuts = fc.array(fc.record({ take: fc.integer({ min: 0, max: 9 }), back: fc.integer({ min: 0, max: 9 }) }), { maxLength: 12 });
+
+test("events in any batches, cut anywhere and repeated, give what they give once and one by one", () => {
+  fc.assert(
+    fc.property(verbs, cuts, (all, parts) => {
+      const { journal } = ran(all);
+      const once = journal.reduce(apply, start());
+      expect(delivered(start(), journal, parts)).toEqual(once);
+    }),
+  );
+});
+
+test("an old snapshot and its events give the new snapshot", () => {
+  fc.assert(
+    fc.property(verbs, verbs, (before, after) => {
+      const server = ran(before);
+      const old = start(server.snapshot());
+      ran(after, server);
+      expect(told(applyAll(old, server.journal))).toEqual(told(start(server.snapshot())));
+    }),
+  );
+});
+
+test("a snapshot taken over a running state gives what a fresh page has", () => {
+  fc.assert(
+    fc.property(verbs, verbs, (before, after) => {
+      const server = ran(before);
+      const running = applyAll(start(), server.journal);
+      ran(after, server);
+      expect(told(applySnapshot(running, server.snapshot()))).toEqual(told(start(server.snapshot())));
+    }),
+  );
+});
+
+test("history and live events make the same lines", () => {
+  fc.assert(
+    fc.property(verbs, (all) => {
+      const server = ran(all);
+      const state = applyAll(start(), server.journal);
+      for (const [id, chat] of state.chats) {
+        expect(chat.lines).toEqual(withPage(undefined, server.history(id), true, true).lines);
+      }
+    }),
+  );
+});
+
+test("what is unknown or has another shape is counted and never thrown", () => {
+  fc.assert(
+    fc.property(fc.string(), fc.anything(), fc.anything(), (event, payload, id) => {
+      const frame = { event, workspace_id: "a", timestamp: "2026-03-01T10:00:00Z", payload, entity: { kind: "workspace", id, rev: 9 }, seq: 1, prev: 0 };
+      const state = apply(start(), frame as EventFrame);
+      expect(state.last).toBe(1);
+    }),
+  );
+});
+
+test("every event of the table is known, whatever its payload", () => {
+  for (const event of ["WORKSPACE_UPDATED", "WORKSPACE_ONLINE", "USER_MESSAGE", "AGENT_MESSAGE", "TASK_UPDATED", "WORKSPACE_REMOVED"]) {
+    for (const payload of [{}, { message: 3 }, { seq: "x" }, [], null]) {
+      const frame = { event, workspace_id: "a", timestamp: "t", payload, entity: { kind: "workspace", id: "a", rev: 2 }, seq: 1, prev: 0 };
+      expect(() => apply(start(), frame)).not.toThrow();
+    }
+  }
+  const unknown = { event: "THREAD_STARTED", workspace_id: "a", timestamp: "t", payload: {}, entity: { kind: "thread", id: "t", rev: 1 }, seq: 1, prev: 0 };
+  expect(apply(start(), unknown).unknownEvents).toBe(1);
+});
+
+test("a change with an older revision than the known one changes nothing", () => {
+  const server = ran([{ verb: "create", id: "a", parent: null }, { verb: "rename", id: "a", name: "Mara" }]);
+  const state = start(server.snapshot());
+  const late: EventFrame = { event: "WORKSPACE_OFFLINE", workspace_id: "a", timestamp: "2026-03-02T00:00:00Z", payload: { last_heard_at: "2026-03-01T00:00:00Z" }, entity: { kind: "workspace", id: "a", rev: 1 }, seq: 99, prev: 2 };
+  expect(apply(state, late).workspaces).toBe(state.workspaces);
+});
+
+test("a removed workspace does not come back with a late event", () => {
+  const server = ran([{ verb: "create", id: "a", parent: null }, { verb: "remove", id: "a" }]);
+  const gone = applyAll(start(), server.journal);
+  const late = { ...(server.journal[0] as EventFrame), seq: 50 };
+  expect(apply(gone, late).workspaces.size).toBe(0);
+});
+
+test("what an agent said earlier does not undo what it said later", () => {
+  const server = ran([{ verb: "create", id: "a", parent: null }, { verb: "online", id: "a" }]);
+  const say = (timestamp: string, current_task: string): EventFrame => ({ event: "TASK_UPDATED", workspace_id: "a", timestamp, payload: { current_task, active_tasks: 1 }, entity: { kind: "workspace", id: "a", rev: 0 } });
+  const state = applyAll(start(server.snapshot()), [say("2026-03-02T10:00:02Z", "late"), say("2026-03-02T10:00:01Z", "early")]);
+  expect(state.workspaces.get("a")?.current_task).toBe("late");
+});
+
+test("a heartbeat tells load and task, and that the agent lives; one that tells no task changes none", () => {
+  const server = ran([{ verb: "create", id: "a", parent: null }, { verb: "online", id: "a" }]);
+  const beat = (timestamp: string, payload: object): EventFrame => ({ event: "WORKSPACE_HEARTBEAT", workspace_id: "a", timestamp, payload, entity: { kind: "workspace", id: "a", rev: 0 } });
+  const first = apply(start(server.snapshot()), beat("2026-03-02T10:00:00Z", { active_tasks: 2, uptime_seconds: 60, current_task: "writing" }));
+  expect(first.workspaces.get("a")).toMatchObject({ active_tasks: 2, uptime_seconds: 60, current_task: "writing", last_heard_at: "2026-03-02T10:00:00Z" });
+  const second = apply(first, beat("2026-03-02T10:00:30Z", { active_tasks: 0, uptime_seconds: 90 }));
+  expect(second.workspaces.get("a")).toMatchObject({ active_tasks: 0, current_task: "writing" });
+  const third = apply(second, beat("2026-03-02T10:01:00Z", { active_tasks: 0, uptime_seconds: 120, current_task: null }));
+  expect(third.workspaces.get("a")?.current_task).toBeNull();
+});
+
+test("nothing new gives the same state, so that nothing is drawn", () => {
+  const server = ran([{ verb: "create", id: "a", parent: null }]);
+  const state = applyAll(start(), server.journal);
+  expect(applyAll(state, server.journal)).toBe(state);
+});

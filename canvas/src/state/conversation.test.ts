@@ -1,0 +1,57 @@
+// @vitest-environment node
+import { expect, test } from "vitest";
+import { conversationItems, type Item } from "./conversation";
+import type { Line } from "./model";
+import type { Unsent } from "./outbox";
+
+const ZONE = "Europe/Berlin";
+const NOW = Date.parse("2026-03-29T12:00:00Z");
+
+function line(seq: number, at: string, part: Partial<Line> = {}): Line {
+  return { id: `a${seq}`, clientId: null, author: "agent", text: `text ${seq}`, at, seq, userName: null, attachments: [], ...part };
+}
+
+function entry(clientId: string, part: Partial<Unsent> = {}): Unsent {
+  return { clientId, workspaceId: "w", text: "mine", at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
+}
+
+function items(lines: Line[], unsent: Unsent[] = [], newAfter: number | null = null): Item[] {
+  return conversationItems({ lines, unsent, newAfter, now: NOW, zone: ZONE });
+}
+
+const kinds = (all: Item[]): string[] => all.map((item) => (item.kind === "message" ? item.text : item.kind === "day" ? `-- ${item.heading}` : "-- new"));
+
+test("days are set apart by the calendar of the reader, across a day of 23 hours", () => {
+  const all = items([line(1, "2026-03-28T22:59:00Z"), line(2, "2026-03-28T23:01:00Z"), line(3, "2026-03-29T11:00:00Z")]);
+  expect(kinds(all)).toEqual(["-- Yesterday", "text 1", "-- Today", "text 2", "text 3"]);
+});
+
+test("messages of one author shortly after each other stand together", () => {
+  const all = items([line(1, "2026-03-29T10:00:00Z"), line(2, "2026-03-29T10:04:00Z"), line(3, "2026-03-29T10:10:00Z"), line(4, "2026-03-29T10:11:00Z", { author: "user" })]);
+  expect(all.map((item) => item.kind === "message" && item.joined)).toEqual([false, false, true, false, false]);
+});
+
+test("the mark of what is new stands above the first answer behind what was read", () => {
+  const at = "2026-03-29T10:00:00Z";
+  const lines = [line(1, at), line(2, at, { author: "user" }), line(3, at), line(4, at)];
+  expect(kinds(items(lines, [], 1))).toEqual(["-- Today", "text 1", "text 2", "-- new", "text 3", "text 4"]);
+  expect(kinds(items(lines, [], 4))).not.toContain("-- new");
+});
+
+test("a message is the same item before and after the server has it", () => {
+  const [before] = items([], [entry("c1")]).filter((item) => item.kind === "message");
+  const stored = line(7, "2026-03-29T11:59:01Z", { author: "user", clientId: "c1", text: "mine" });
+  const after = items([stored], [entry("c1", { state: "stored" })]).filter((item) => item.kind === "message");
+  expect(after).toHaveLength(1);
+  expect(after[0]?.key).toBe(before?.key);
+  expect([before, after[0]].map((item) => item?.tick)).toEqual(["sending", "stored"]);
+});
+
+test("what was not sent stays at the end, with the reason", () => {
+  const all = items([line(1, "2026-03-29T11:59:30Z")], [entry("c1", { state: "not_sent", reason: "The server did not answer." })]);
+  expect(all.at(-1)).toMatchObject({ key: "c1", tick: "not_sent", reason: "The server did not answer.", id: null });
+});
+
+test("times that are none do not break the list", () => {
+  expect(kinds(items([line(1, "soon")]))).toContain("text 1");
+});

@@ -1,0 +1,129 @@
+/** The lines of one chat: the same functions make them from history, from live events and from a snapshot. */
+
+import type { ChatMessage, EventFrame } from "../wire";
+import { EMPTY_CHAT, MOST_UNREAD, type Attachment, type Chat, type Line } from "./model";
+import { at, list, number, text } from "./reading";
+
+/** A chat that nobody opened keeps no more lines than this; its history is read when it is opened. */
+const MOST_UNOPENED = 50;
+/** As the server cuts the last message of a snapshot's chat: so many letters, on one line. */
+const HEAD_LENGTH = 80;
+
+function lineOfHistory(message: ChatMessage): Line {
+  return {
+    id: message.id,
+    clientId: message.client_id ?? null,
+    author: message.role === "agent" ? "agent" : "user",
+    text: message.content,
+    at: message.timestamp,
+    seq: message.seq,
+    userName: message.user ?? null,
+    attachments: (message.attachments ?? []).map(attachment),
+  };
+}
+
+export function lineOfUserEvent(frame: EventFrame): Line | null {
+  const seq = number(frame.payload, "seq");
+  const message = at(frame.payload, "request_body", "params", "message");
+  if (seq === null || message === undefined) return null;
+  const parts = list(message, "parts");
+  return {
+    id: frame.entity.id,
+    clientId: frame.client_id ?? null,
+    author: "user",
+    text: parts.map((part) => (text(part, "kind") === "text" ? text(part, "text") : null)).filter(isText).join("\n"),
+    at: frame.timestamp,
+    seq,
+    userName:
+      text(frame.payload, "request_body", "params", "metadata", "username") ??
+      text(message, "metadata", "username"),
+    attachments: parts.filter((part) => text(part, "kind") === "file").map((part) => attachment(at(part, "file"))),
+  };
+}
+
+export function lineOfAgentEvent(frame: EventFrame): Line | null {
+  const seq = number(frame.payload, "seq");
+  const message = text(frame.payload, "message");
+  if (seq === null || message === null) return null;
+  return {
+    id: frame.entity.id,
+    clientId: null,
+    author: "agent",
+    text: message,
+    at: frame.timestamp,
+    seq,
+    userName: null,
+    attachments: list(frame.payload, "attachments").map(attachment),
+  };
+}
+
+function isText(value: string | null): value is string {
+  return value !== null;
+}
+
+function attachment(value: unknown): Attachment {
+  return { name: text(value, "name") ?? "file", size: number(value, "size") };
+}
+
+/** The chat with one more line that was written just now. */
+export function withLine(chat: Chat | undefined, line: Line): Chat {
+  const known = chat ?? EMPTY_CHAT;
+  const unreadNow = line.author === "agent" && line.seq > known.readSeq && !holds(known, line);
+  const lines = merge(known.lines, [line]);
+  return {
+    ...known,
+    lines: known.loaded ? lines : lines.slice(-MOST_UNOPENED),
+    unread: unreadNow ? Math.min(known.unread + 1, MOST_UNREAD) : known.unread,
+    last: known.last !== null && known.last.seq > line.seq ? known.last : headOf(line),
+  };
+}
+
+function holds(chat: Chat, line: Line): boolean {
+  return chat.lines.some((each) => each.id === line.id);
+}
+
+export function headOf(line: Pick<Line, "id" | "author" | "text" | "at" | "seq">): NonNullable<Chat["last"]> {
+  return { id: line.id, author: line.author, text: beginning(line.text), at: line.at, seq: line.seq };
+}
+
+function beginning(whole: string): string {
+  const letters = [...whole.slice(0, HEAD_LENGTH * 8)].slice(0, HEAD_LENGTH * 4).join("");
+  const line = [...letters.split(/\s+/).filter(Boolean).join(" ")];
+  return line.length <= HEAD_LENGTH ? line.join("") : `${line.slice(0, HEAD_LENGTH - 1).join("")}…`;
+}
+
+/** The chat with a page of its history. A page that does not touch lines with a hole behind them replaces them. */
+export function withPage(chat: Chat | undefined, page: readonly ChatMessage[], reachedEnd: boolean, newest: boolean): Chat {
+  const known = chat ?? EMPTY_CHAT;
+  const lines = page.map(lineOfHistory);
+  const ids = new Set(lines.map((line) => line.id));
+  const lastOfPage = lines.at(-1)?.seq ?? 0;
+  const touches = known.loaded || known.lines.some((line) => ids.has(line.id));
+  const kept = touches ? known.lines : known.lines.filter((line) => line.seq > lastOfPage);
+  const all = merge(kept, lines);
+  const pageIsOldest = lines.length === 0 || all[0]?.id === lines[0]?.id;
+  return {
+    ...known,
+    lines: all,
+    loaded: known.loaded || newest,
+    reachedEnd: pageIsOldest ? reachedEnd : known.reachedEnd,
+  };
+}
+
+/** Both, by seq, each message once. */
+function merge(known: readonly Line[], more: readonly Line[]): readonly Line[] {
+  const last = known.at(-1);
+  const first = more[0];
+  if (more.length === 1 && first !== undefined && (last === undefined || last.seq < first.seq)) return [...known, first];
+  const byId = new Map(known.map((line) => [line.id, line]));
+  for (const line of more) byId.set(line.id, { ...line, clientId: line.clientId ?? byId.get(line.id)?.clientId ?? null });
+  return [...byId.values()].sort((one, other) => one.seq - other.seq);
+}
+
+/** The chat after the person read it up to `seq`. */
+export function readUpTo(chat: Chat, seq: number): Chat {
+  if (seq <= chat.readSeq) return chat;
+  const behind = (chat.last?.seq ?? 0) <= seq;
+  const left = chat.lines.filter((line) => line.author === "agent" && line.seq > seq).length;
+  return { ...chat, readSeq: seq, unread: behind ? 0 : Math.min(chat.unread, left) };
+}

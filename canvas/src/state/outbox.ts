@@ -1,0 +1,126 @@
+/** The person's own messages until the server shows them. Kept in the browser from Enter on, one entry a key, so that no
+ * reload and no second tab loses one. */
+
+import { text } from "./reading";
+import { createStore, type Store } from "./store";
+import type { Vault } from "./vault";
+
+export interface Unsent {
+  clientId: string;
+  workspaceId: string;
+  text: string;
+  at: string;
+  state: "sending" | "stored" | "not_sent";
+  /** Why it was not sent, in words for people. */
+  reason: string | null;
+  /** The connection failed: the page itself tries again once it is back. */
+  again: boolean;
+}
+
+export type SendResult = { ok: true } | { ok: false; reason: string; again: boolean };
+
+export type Send = (workspaceId: string, clientId: string, text: string) => Promise<SendResult>;
+
+export const LEFT_BEHIND = "The page was closed before the server had confirmed it.";
+
+export class Outbox {
+  readonly entries: Store<readonly Unsent[]>;
+  private readonly vault: Vault;
+  private readonly prefix: string;
+  private readonly send: Send;
+
+  constructor(vault: Vault, owner: { org: string; user: string }, send: Send) {
+    this.vault = vault;
+    this.prefix = `molecule.unsent.${owner.org}.${owner.user}.`;
+    this.send = send;
+    this.entries = createStore<readonly Unsent[]>(this.stored());
+  }
+
+  /** Shows the message at once, keeps it, and sends it. */
+  async write(workspaceId: string, words: string, now: string, clientId: string): Promise<void> {
+    await this.deliver({ clientId, workspaceId, text: words, at: now, state: "sending", reason: null, again: false });
+  }
+
+  async retry(clientId: string): Promise<void> {
+    const entry = this.find(clientId);
+    if (entry?.state === "not_sent") await this.deliver({ ...entry, state: "sending", reason: null });
+  }
+
+  /** After the connection came back: sends what only the connection held up. The same client id has one effect. */
+  async retryHeldUp(): Promise<void> {
+    for (const entry of this.entries.get()) {
+      if (entry.state === "not_sent" && entry.again) await this.retry(entry.clientId);
+    }
+  }
+
+  discard(clientId: string): void {
+    this.vault.remove(this.prefix + clientId);
+    this.entries.update((all) => all.filter((each) => each.clientId !== clientId));
+  }
+
+  /** The server shows these messages itself now. */
+  settle(clientIds: ReadonlySet<string>): void {
+    for (const entry of this.entries.get()) if (clientIds.has(entry.clientId)) this.discard(entry.clientId);
+  }
+
+  /** Another tab of the same person changed what is kept. */
+  reread(): void {
+    const stored = new Map(this.stored().map((each) => [each.clientId, each]));
+    this.entries.update((all) => {
+      const kept = all.filter((each) => each.state === "stored" || stored.has(each.clientId));
+      const known = new Set(kept.map((each) => each.clientId));
+      return [...kept, ...[...stored.values()].filter((each) => !known.has(each.clientId))].sort(byTime);
+    });
+  }
+
+  private async deliver(entry: Unsent): Promise<void> {
+    this.keep(entry);
+    const result = await this.send(entry.workspaceId, entry.clientId, entry.text);
+    if (this.find(entry.clientId) === undefined) return;
+    if (result.ok) this.confirm(entry.clientId);
+    else this.keep({ ...entry, state: "not_sent", reason: result.reason, again: result.again });
+  }
+
+  private confirm(clientId: string): void {
+    this.vault.remove(this.prefix + clientId);
+    this.entries.update((all) =>
+      all.map((each) => (each.clientId === clientId ? { ...each, state: "stored" as const, reason: null } : each)),
+    );
+  }
+
+  private keep(entry: Unsent): void {
+    const { clientId, workspaceId, at } = entry;
+    this.vault.set(this.prefix + clientId, JSON.stringify({ clientId, workspaceId, text: entry.text, at }));
+    this.entries.update((all) => [...all.filter((each) => each.clientId !== clientId), entry].sort(byTime));
+  }
+
+  private find(clientId: string): Unsent | undefined {
+    return this.entries.get().find((each) => each.clientId === clientId);
+  }
+
+  private stored(): Unsent[] {
+    return this.vault
+      .keys(this.prefix)
+      .map((key) => parse(this.vault.get(key)))
+      .filter((entry) => entry !== null)
+      .sort(byTime);
+  }
+}
+
+function byTime(one: Unsent, other: Unsent): number {
+  return one.at < other.at ? -1 : one.at > other.at ? 1 : 0;
+}
+
+/** An entry of an earlier page. Whether it arrived is not known, so the person decides; sending it again is safe. */
+function parse(stored: string | null): Unsent | null {
+  if (stored === null) return null;
+  try {
+    const value: unknown = JSON.parse(stored);
+    const [clientId, workspaceId] = [text(value, "clientId"), text(value, "workspaceId")];
+    const [words, at] = [text(value, "text"), text(value, "at")];
+    if (clientId === null || workspaceId === null || words === null || at === null) return null;
+    return { clientId, workspaceId, text: words, at, state: "not_sent", reason: LEFT_BEHIND, again: false };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,44 @@
+/** What a person chose for this browser. */
+
+import { createStore, type Store } from "./store";
+import type { Vault } from "./vault";
+
+export type Theme = "system" | "light" | "dark";
+
+export interface Settings {
+  theme: Theme;
+  singleKeys: boolean;
+  enterSends: boolean;
+}
+
+const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true };
+const KEY = "molecule.settings";
+
+export interface SettingsStore extends Store<Settings> {
+  change(part: Partial<Settings>): void;
+  reread(): void;
+}
+
+export function settingsStore(vault: Vault): SettingsStore {
+  const store = createStore(parse(vault.get(KEY)));
+  return {
+    ...store,
+    change: (part) => {
+      const next = { ...store.get(), ...part };
+      vault.set(KEY, JSON.stringify(next));
+      store.set(next);
+    },
+    reread: () => store.set(parse(vault.get(KEY))),
+  };
+}
+
+function parse(stored: string | null): Settings {
+  let value: Partial<Record<keyof Settings, unknown>> = {};
+  try {
+    value = (JSON.parse(stored ?? "{}") ?? {}) as typeof value;
+  } catch {
+    return DEFAULTS;
+  }
+  const theme = value.theme === "light" || value.theme === "dark" ? value.theme : "system";
+  return { theme, singleKeys: value.singleKeys !== false, enterSends: value.enterSends !== false };
+}

@@ -1,0 +1,82 @@
+/** What a person is told about an agent: one standing, a word for it, and how urgent it is. */
+
+import type { Workspace } from "./model";
+
+export type Standing =
+  | "failed"
+  | "degraded"
+  | "working"
+  | "online"
+  | "paused"
+  | "hibernated"
+  | "provisioning"
+  | "awaiting"
+  | "offline";
+
+/** The first one wins where several agents are told as one, and where two would be true of one agent. */
+export const PRECEDENCE: readonly Standing[] = [
+  "failed",
+  "degraded",
+  "working",
+  "online",
+  "paused",
+  "hibernated",
+  "provisioning",
+  "awaiting",
+  "offline",
+];
+
+export const WORDS: Readonly<Record<Standing, string>> = {
+  failed: "Failed",
+  degraded: "Degraded",
+  working: "Working",
+  online: "Online",
+  paused: "Paused",
+  hibernated: "Hibernated",
+  provisioning: "Never connected",
+  awaiting: "Awaiting agent",
+  offline: "Offline",
+};
+
+const BY_STATUS: Readonly<Record<string, Standing>> = {
+  failed: "failed",
+  degraded: "degraded",
+  paused: "paused",
+  hibernated: "hibernated",
+  provisioning: "provisioning",
+  awaiting_agent: "awaiting",
+  offline: "offline",
+};
+
+/** Total: a status that this page does not know is told as offline, for nothing shows that the agent is there. */
+export function standingOf(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">): Standing {
+  if (workspace.status === "online") {
+    return workspace.active_tasks > 0 || workspace.current_task ? "working" : "online";
+  }
+  return BY_STATUS[workspace.status] ?? "offline";
+}
+
+/** Nobody is there who could do what was told last. */
+export function isSilent(standing: Standing): boolean {
+  return standing === "offline" || standing === "awaiting" || standing === "provisioning";
+}
+
+/** What the agent does now, as far as it is there to do it. */
+export function taskOf(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">): string | null {
+  return isSilent(standingOf(workspace)) ? null : workspace.current_task;
+}
+
+const RANK = new Map(PRECEDENCE.map((standing, rank) => [standing, rank]));
+
+/** The place in the table: 0 is the most urgent. */
+export function rankOf(standing: Standing): number {
+  return RANK.get(standing) ?? RANK.size - 1;
+}
+
+export type Counts = ReadonlyMap<Standing, number>;
+
+export function countStandings(standings: Iterable<Standing>): Counts {
+  const counts = new Map<Standing, number>();
+  for (const each of standings) counts.set(each, (counts.get(each) ?? 0) + 1);
+  return new Map(PRECEDENCE.filter((each) => counts.has(each)).map((each) => [each, counts.get(each) ?? 0]));
+}

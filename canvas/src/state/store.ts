@@ -1,0 +1,53 @@
+/** A value that views can watch. */
+
+import { useCallback, useRef, useSyncExternalStore } from "react";
+
+export interface Store<T> {
+  get(): T;
+  set(next: T): void;
+  update(change: (value: T) => T): void;
+  subscribe(listener: () => void): () => void;
+}
+
+export function createStore<T>(initial: T): Store<T> {
+  let value = initial;
+  const listeners = new Set<() => void>();
+  const set = (next: T): void => {
+    if (Object.is(next, value)) return;
+    value = next;
+    for (const listener of [...listeners]) listener();
+  };
+  return {
+    get: () => value,
+    set,
+    update: (change) => set(change(value)),
+    subscribe: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+/** What `select` takes out of the store. It must give the same object as long as nothing changed. */
+export function useSelected<T, R>(store: Store<T>, select: (value: T) => R): R {
+  const latest = useRef(select);
+  latest.current = select;
+  const read = useCallback(() => latest.current(store.get()), [store]);
+  return useSyncExternalStore(store.subscribe, read);
+}
+
+export function useStored<T>(store: Store<T>): T {
+  return useSyncExternalStore(store.subscribe, store.get);
+}
+
+/** A function of one object that computes once for each object. */
+export function memoized<K extends object, R>(compute: (key: K) => R): (key: K) => R {
+  const results = new WeakMap<K, R>();
+  return (key) => {
+    const known = results.get(key);
+    if (known !== undefined) return known;
+    const result = compute(key);
+    results.set(key, result);
+    return result;
+  };
+}

@@ -1,0 +1,213 @@
+/** For tests: a storage, and a server in a few lines. It changes its tables, journals what it did, and gives snapshots. It says by the
+ * contract what events mean, independently of how the page applies them. */
+
+import { PROTOCOL, type ChatMessage, type EventFrame, type Snapshot, type SnapshotWorkspace } from "../wire";
+import type { Vault } from "./vault";
+
+const ORG = { id: "org", name: "Acme" };
+const USER = { id: "ada", name: "Ada", kind: "person", role: "owner" };
+
+export function workspaceRow(id: string, part: Partial<SnapshotWorkspace> = {}): SnapshotWorkspace {
+  return {
+    id,
+    org_id: ORG.id,
+    name: `Agent ${id}`,
+    role: null,
+    runtime: "generic-mcp",
+    parent_id: null,
+    delivery_mode: "poll",
+    url: null,
+    status: "provisioning",
+    external: false,
+    tier: 1,
+    active_tasks: 0,
+    max_concurrent_tasks: 1,
+    last_error_rate: 0,
+    uptime_seconds: 0,
+    agent_card: null,
+    instruction_template_id: null,
+    instruction_compact: false,
+    broadcast_enabled: false,
+    talk_to_user_enabled: true,
+    collapsed: false,
+    x: 0,
+    y: 0,
+    rev: 1,
+    created_at: "2026-03-01T10:00:00.000Z",
+    updated_at: "2026-03-01T10:00:00.000Z",
+    removed_at: null,
+    current_task: null,
+    last_heard_at: null,
+    ...part,
+  };
+}
+
+export type Verb =
+  | { verb: "create"; id: string; parent: string | null }
+  | { verb: "rename"; id: string; name: string }
+  | { verb: "online"; id: string }
+  | { verb: "degrade"; id: string }
+  | { verb: "silence"; id: string }
+  | { verb: "remove"; id: string }
+  | { verb: "card"; id: string }
+  | { verb: "ask"; id: string; text: string }
+  | { verb: "answer"; id: string; text: string }
+  | { verb: "log"; id: string };
+
+export class ModelServer {
+  readonly journal: EventFrame[] = [];
+  private readonly rows = new Map<string, SnapshotWorkspace>();
+  private readonly chats = new Map<string, ChatMessage[]>();
+  /** Ids are given once. */
+  private readonly used = new Set<string>();
+  private readonly epoch: string;
+  private seq = 0;
+
+  constructor(epoch = "e1") {
+    this.epoch = epoch;
+  }
+
+  do(what: Verb): void {
+    const row = this.rows.get(what.id);
+    if (what.verb === "create") return this.used.has(what.id) ? undefined : this.create(what.id, what.parent);
+    if (row === undefined) return;
+    switch (what.verb) {
+      case "rename": {
+        const { current_task, last_heard_at, ...view } = this.change(row, { name: what.name });
+        return this.tell("WORKSPACE_UPDATED", row.id, view);
+      }
+      case "online":
+        this.change(row, { status: "online", delivery_mode: "poll", last_heard_at: this.next() });
+        return this.tell("WORKSPACE_ONLINE", row.id, { delivery_mode: "poll" });
+      case "degrade":
+        this.change(row, { status: "degraded", last_error_rate: 0.75, last_heard_at: this.next() });
+        return this.tell("WORKSPACE_DEGRADED", row.id, { error_rate: 0.75 });
+      case "silence": {
+        const heard = row.last_heard_at ?? row.created_at;
+        this.change(row, { status: row.external ? "awaiting_agent" : "offline", last_heard_at: heard });
+        return this.tell(row.external ? "WORKSPACE_AWAITING_AGENT" : "WORKSPACE_OFFLINE", row.id, { last_heard_at: heard });
+      }
+      case "remove":
+        return this.remove(row);
+      case "card":
+        this.change(row, { agent_card: { name: row.name } });
+        return this.tell("AGENT_CARD_UPDATED", row.id, { agent_card: { name: row.name } });
+      case "ask":
+        return this.ask(row.id, what.text);
+      case "answer":
+        return this.answer(row.id, what.text);
+      case "log":
+        return this.tell("ACTIVITY_LOGGED", row.id, { activity_type: "a2a_receive", status: "ok" }, "activity");
+    }
+  }
+
+  snapshot(): Snapshot {
+    return {
+      protocol: PROTOCOL,
+      epoch: this.epoch,
+      as_of: this.seq,
+      server_time: this.now(),
+      org: ORG,
+      user: USER,
+      limits: { text_bytes: 262_144, name_length: 120 },
+      workspaces: [...this.rows.values()],
+      chats: [...this.chats].flatMap(([workspace_id, lines]) => {
+        const last = lines.at(-1);
+        const unread = Math.min(100, lines.filter((line) => line.role === "agent").length);
+        const head = last && { id: last.id, role: last.role, content: oneLineOf(last.content), timestamp: last.timestamp, seq: last.seq };
+        return head ? [{ workspace_id, unread, read_seq: 0, last: head }] : [];
+      }),
+    };
+  }
+
+  history(id: string): ChatMessage[] {
+    return this.chats.get(id) ?? [];
+  }
+
+  private create(id: string, parent: string | null): void {
+    this.used.add(id);
+    const at = this.next();
+    const parent_id = parent !== null && this.rows.has(parent) ? parent : null;
+    const row = workspaceRow(id, { parent_id, external: id.endsWith("x"), created_at: at, updated_at: at });
+    this.rows.set(id, row);
+    const { current_task, last_heard_at, ...view } = row;
+    this.tell("WORKSPACE_PROVISIONING", id, view);
+  }
+
+  private remove(row: SnapshotWorkspace): void {
+    this.rows.delete(row.id);
+    this.chats.delete(row.id);
+    for (const each of this.rows.values()) if (each.parent_id === row.id) this.do({ verb: "remove", id: each.id });
+    this.seq += 1;
+    this.push("WORKSPACE_REMOVED", row.id, { removed_at: this.now() }, { kind: "workspace", id: row.id, rev: row.rev + 1 });
+  }
+
+  private ask(id: string, words: string): void {
+    const line = this.line(id, "user", words);
+    const message = { role: "user", messageId: line.client_id, parts: [{ kind: "text", text: words }] };
+    const body = { params: { message, metadata: { username: USER.name } } };
+    const payload = { activity_type: "a2a_receive", status: "pending", request_body: body, seq: line.seq };
+    this.push("USER_MESSAGE", id, payload, { kind: "activity", id: line.id, rev: 0 }, line.client_id ?? undefined);
+  }
+
+  private answer(id: string, words: string): void {
+    const line = this.line(id, "agent", words);
+    const payload = { message: words, workspace_id: id, name: "agent", seq: line.seq };
+    this.push("AGENT_MESSAGE", id, payload, { kind: "activity", id: line.id, rev: 0 });
+  }
+
+  private line(id: string, role: "user" | "agent", content: string): ChatMessage {
+    this.seq += 1;
+    const lines = this.chats.get(id) ?? [];
+    const seq = (lines.at(-1)?.seq ?? 0) + 2;
+    const own = role === "user" ? { user: USER.name, client_id: `c${this.seq}` } : {};
+    const line: ChatMessage = { id: `a${this.seq}`, role, content, timestamp: this.now(), seq, ...own };
+    this.chats.set(id, [...lines, line]);
+    return line;
+  }
+
+  private change(row: SnapshotWorkspace, part: Partial<SnapshotWorkspace>): SnapshotWorkspace {
+    const next = { ...row, ...part, rev: row.rev + 1, updated_at: this.next() };
+    this.rows.set(row.id, next);
+    return next;
+  }
+
+  private tell(event: string, id: string, payload: unknown, kind = "workspace"): void {
+    this.seq += 1;
+    this.push(event, id, payload, { kind, id: kind === "workspace" ? id : `a${this.seq}`, rev: this.rows.get(id)?.rev ?? 0 });
+  }
+
+  private push(event: string, id: string, payload: unknown, entity: EventFrame["entity"], client_id?: string): void {
+    const frame = { event, workspace_id: id, timestamp: this.now(), payload, entity, seq: this.seq, prev: this.journal.at(-1)?.seq ?? 0 };
+    this.journal.push(client_id === undefined ? frame : { ...frame, client_id });
+  }
+
+  /** The time of the event that is journaled next. */
+  private next(): string {
+    return timeOf(this.seq + 1);
+  }
+
+  private now(): string {
+    return timeOf(this.seq);
+  }
+}
+
+function oneLineOf(text: string): string {
+  const line = text.trim().replace(/\s+/g, " ");
+  return line.length > 80 ? `${line.slice(0, 79)}…` : line;
+}
+
+function timeOf(seq: number): string {
+  return new Date(Date.UTC(2026, 2, 1, 12) + seq * 1_000).toISOString();
+}
+
+/** A browser's storage that ends with the test. */
+export function memoryVault(): Vault {
+  const values = new Map<string, string>();
+  return {
+    get: (key) => values.get(key) ?? null,
+    set: (key, value) => void values.set(key, value),
+    remove: (key) => void values.delete(key),
+    keys: (prefix) => [...values.keys()].filter((key) => key.startsWith(prefix)),
+  };
+}

@@ -1,0 +1,84 @@
+/** The org tree, made from seats. Missing parents and circles hide nobody. */
+
+import type { Seat } from "./model";
+
+export interface Tree {
+  roots: readonly string[];
+  children: ReadonlyMap<string, readonly string[]>;
+  parent: ReadonlyMap<string, string>;
+}
+
+const NONE: readonly string[] = [];
+
+/** Oldest first, as the server lists them; equal times by id, so that every page shows the same. */
+function bySeniority(one: Seat, other: Seat): number {
+  if (one.createdAt !== other.createdAt) return one.createdAt < other.createdAt ? -1 : 1;
+  return one.id < other.id ? -1 : one.id > other.id ? 1 : 0;
+}
+
+export function buildTree(seats: ReadonlyMap<string, Seat>): Tree {
+  const roots: string[] = [];
+  const children = new Map<string, string[]>();
+  const parent = new Map<string, string>();
+  for (const seat of [...seats.values()].sort(bySeniority)) {
+    const above = seat.parentId;
+    if (above === null || above === seat.id || !seats.has(above)) roots.push(seat.id);
+    else {
+      parent.set(seat.id, above);
+      const siblings = children.get(above);
+      if (siblings) siblings.push(seat.id);
+      else children.set(above, [seat.id]);
+    }
+  }
+  openCircles(seats, { roots, children, parent });
+  return { roots, children, parent };
+}
+
+/** Makes the first node of every circle a root. */
+function openCircles(
+  seats: ReadonlyMap<string, Seat>,
+  tree: { roots: string[]; children: Map<string, string[]>; parent: Map<string, string> },
+): void {
+  const reached = new Set<string>();
+  for (const root of tree.roots) reach(root, tree.children, reached);
+  if (reached.size === seats.size) return;
+  for (const id of [...seats.keys()].sort()) {
+    if (reached.has(id)) continue;
+    const above = tree.parent.get(id);
+    if (above !== undefined) tree.children.set(above, (tree.children.get(above) ?? []).filter((each) => each !== id));
+    tree.parent.delete(id);
+    tree.roots.push(id);
+    reach(id, tree.children, reached);
+  }
+}
+
+function reach(from: string, children: ReadonlyMap<string, readonly string[]>, reached: Set<string>): void {
+  const open = [from];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    if (reached.has(id)) continue;
+    reached.add(id);
+    open.push(...(children.get(id) ?? NONE));
+  }
+}
+
+export function childrenOf(tree: Tree, id: string): readonly string[] {
+  return tree.children.get(id) ?? NONE;
+}
+
+/** Parent, grandparent and so on. */
+export function ancestorsOf(tree: Tree, id: string): string[] {
+  const found: string[] = [];
+  for (let above = tree.parent.get(id); above !== undefined; above = tree.parent.get(above)) found.push(above);
+  return found;
+}
+
+/** Every node before those below it. */
+export function walk(tree: Tree): string[] {
+  const order: string[] = [];
+  const open = [...tree.roots].reverse();
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    order.push(id);
+    open.push(...[...childrenOf(tree, id)].reverse());
+  }
+  return order;
+}

@@ -1,0 +1,39 @@
+/** The browser's storage, or memory where the browser keeps none (private windows, full disks). No secrets go in here. */
+
+export interface Vault {
+  get(key: string): string | null;
+  set(key: string, value: string): void;
+  remove(key: string): void;
+  keys(prefix: string): string[];
+}
+
+export function browserVault(): Vault {
+  const spare = new Map<string, string>();
+  return {
+    get: (key) => spare.get(key) ?? attempt(() => localStorage.getItem(key)) ?? null,
+    set: (key, value) => {
+      const kept = attempt(() => {
+        localStorage.setItem(key, value);
+        return true;
+      });
+      if (kept) spare.delete(key);
+      else spare.set(key, value);
+    },
+    remove: (key) => {
+      spare.delete(key);
+      attempt(() => localStorage.removeItem(key));
+    },
+    keys: (prefix) => {
+      const stored = attempt(() => Object.keys(localStorage)) ?? [];
+      return [...new Set([...stored, ...spare.keys()])].filter((key) => key.startsWith(prefix));
+    },
+  };
+}
+
+function attempt<T>(action: () => T): T | null {
+  try {
+    return action();
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,95 @@
+/** Times in words. All take the zone, so that they can be tried in any; without one it is the browser's. */
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** "just now", "5 min ago", "3 h ago"; from another day on, the day. */
+export function relative(at: string, now: number, zone?: string): string {
+  const then = Date.parse(at);
+  if (Number.isNaN(then)) return "";
+  const age = now - then;
+  if (age < MINUTE) return "just now";
+  if (age < HOUR) return `${Math.floor(age / MINUTE)} min ago`;
+  const days = daysBetween(then, now, zone);
+  if (days === 0 || age < 6 * HOUR) return `${Math.floor(age / HOUR)} h ago`;
+  if (days === 1) return `Yesterday, ${clock(then, zone)}`;
+  return date(then, now, zone);
+}
+
+/** "for 2 min", "for 3 h", "for 4 days". */
+export function duration(from: string, now: number): string {
+  const age = Math.max(0, now - Date.parse(from));
+  if (Number.isNaN(age) || age < MINUTE) return "less than a minute";
+  if (age < HOUR) return `${Math.floor(age / MINUTE)} min`;
+  if (age < DAY) return `${Math.floor(age / HOUR)} h`;
+  const days = Math.floor(age / DAY);
+  return days === 1 ? "1 day" : `${days} days`;
+}
+
+/** The time of day and the full date with its zone, for those who need to know exactly. */
+export function absolute(at: string, zone?: string): string {
+  const time = Date.parse(at);
+  return Number.isNaN(time) ? "" : format({ dateStyle: "full", timeStyle: "long" }, zone).format(time);
+}
+
+/** The same, short enough to stand beside a message. */
+export function exact(at: string, zone?: string): string {
+  const time = Date.parse(at);
+  return Number.isNaN(time) ? "" : format({ dateStyle: "medium", timeStyle: "medium" }, zone).format(time);
+}
+
+export function clock(time: number, zone?: string): string {
+  return format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }, zone).format(time);
+}
+
+/** Short, for lists: the time today, else the day. */
+export function brief(at: string, now: number, zone?: string): string {
+  const then = Date.parse(at);
+  if (Number.isNaN(then)) return "";
+  const days = daysBetween(then, now, zone);
+  if (days <= 0) return clock(then, zone);
+  return days === 1 ? "Yesterday" : date(then, now, zone);
+}
+
+/** The heading of a day: "Today", "Yesterday", "Monday, 3 March". */
+export function dayHeading(at: string, now: number, zone?: string): string {
+  const then = Date.parse(at);
+  if (Number.isNaN(then)) return "";
+  const days = daysBetween(then, now, zone);
+  if (days === 0) return "Today";
+  if (days === 1) return "Yesterday";
+  const sameYear = dayKey(then, zone).slice(0, 4) === dayKey(now, zone).slice(0, 4);
+  const year = sameYear ? {} : ({ year: "numeric" } as const);
+  return format({ weekday: "long", day: "numeric", month: "long", ...year }, zone).format(then);
+}
+
+/** The calendar day in the zone, as 2026-03-29: equal exactly if two times are on the same day. */
+export function dayKey(time: number, zone?: string): string {
+  if (Number.isNaN(time)) return "";
+  const parts = format({ year: "numeric", month: "2-digit", day: "2-digit" }, zone).formatToParts(time);
+  const part = (type: Intl.DateTimeFormatPartTypes): string => parts.find((each) => each.type === type)?.value ?? "";
+  return `${part("year")}-${part("month")}-${part("day")}`;
+}
+
+function date(then: number, now: number, zone?: string): string {
+  const sameYear = dayKey(then, zone).slice(0, 4) === dayKey(now, zone).slice(0, 4);
+  return format({ day: "numeric", month: "short", ...(sameYear ? {} : ({ year: "numeric" } as const)) }, zone).format(then);
+}
+
+/** Calendar days, which are not always 24 hours long. */
+function daysBetween(then: number, now: number, zone?: string): number {
+  return Math.round((Date.parse(dayKey(now, zone)) - Date.parse(dayKey(then, zone))) / DAY);
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Building a format costs more than using it. */
+function format(options: Intl.DateTimeFormatOptions, zone?: string): Intl.DateTimeFormat {
+  const key = JSON.stringify([options, zone]);
+  const known = formats.get(key);
+  if (known) return known;
+  const made = new Intl.DateTimeFormat("en-GB", { ...options, ...(zone === undefined ? {} : { timeZone: zone }) });
+  formats.set(key, made);
+  return made;
+}

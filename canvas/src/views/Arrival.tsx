@@ -1,0 +1,136 @@
+/** The seat that was made: the commands that take it, and how far its agent has come. */
+
+import { useEffect, useMemo, useRef, useState } from "react";
+import { useApp, useData, useDesk } from "../app";
+import { Button } from "../parts/Button";
+import { Command } from "../parts/Command";
+import { CopyButton } from "../parts/CopyButton";
+import { Icon } from "../parts/Icon";
+import { useNow } from "../parts/now";
+import type { Connection } from "../live/api";
+import { arrivalSteps, STALLED_MS, type ArrivalStep } from "../state/arrival";
+import css from "./ConnectView.module.css";
+
+const TEST_MESSAGE = "Hello! Please answer this message with one sentence, so that I see that you are connected.";
+
+interface Props {
+  connection: Connection;
+  onHide: () => void;
+  onAnother: () => void;
+}
+
+export function Arrival({ connection, onHide, onAnother }: Props) {
+  const { router } = useApp();
+  const hidden = connection.token === "";
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  return (
+    <div className={css.arrival}>
+      <h3 ref={heading} tabIndex={-1} className={css.made}>
+        The seat “{connection.name}” is made
+      </h3>
+      <Token token={connection.token} onHide={onHide} />
+      <section className={css.box} aria-label="Commands">
+        <h4>Run an agent with Python</h4>
+        <Command label="the command that runs the example agent" text={connection.python} masked={hidden ? connection.python : undefined} />
+        <h4>Or try it by hand with curl</h4>
+        <Command label="the commands that register and wait for a message" text={connection.curl} masked={hidden ? connection.curl : undefined} />
+      </section>
+      <Checklist workspaceId={connection.id} />
+      <div className={css.after}>
+        <Button kind="primary" onClick={() => router.go({ view: "org", focus: connection.id, panel: "chat", filter: "" })}>
+          Open its chat
+        </Button>
+        <Button onClick={onAnother}>Connect another</Button>
+      </div>
+    </div>
+  );
+}
+
+function Token({ token, onHide }: { token: string; onHide: () => void }) {
+  if (token === "") {
+    return (
+      <p className={`${css.token} ${css.hidden}`}>
+        <Icon name="check" />
+        <span>The token is hidden and is not kept here. If it is lost, make another seat.</span>
+      </p>
+    );
+  }
+  return (
+    <div className={css.token}>
+      <Icon name="warning" />
+      <div className={css.tokenWords}>
+        <p>
+          <strong>This token is shown only now.</strong> Whoever has it speaks as this agent; keep it like a password.
+        </p>
+        <p className={css.secret}>
+          <code>{token}</code>
+          <CopyButton text={token} label="Copy token" />
+        </p>
+        <Button onClick={onHide}>I have it, hide it</Button>
+      </div>
+    </div>
+  );
+}
+
+function Checklist({ workspaceId }: { workspaceId: string }) {
+  const desk = useDesk();
+  const workspace = useData((state) => state.workspaces.get(workspaceId));
+  const chat = useData((state) => state.chats.get(workspaceId));
+  const registeredAt = useRegistered(workspace?.status, workspace?.last_heard_at ?? null);
+  const steps = useMemo(() => arrivalSteps({ workspace, chat, registeredAt }), [workspace, chat, registeredAt]);
+  const waitingFor = steps.find((step) => !step.done);
+  const stalled = useStalled(waitingFor?.name);
+  const [sent, setSent] = useState(false);
+  const send = (): void => {
+    setSent(true);
+    void desk.write(workspaceId, TEST_MESSAGE);
+  };
+  return (
+    <section className={css.box} aria-label="Arrival">
+      <h4>It arrives</h4>
+      <ol className={css.steps}>
+        {steps.map((step) => (
+          <li key={step.name} className={step.done ? css.done : css.open}>
+            <StepMark step={step} waiting={step === waitingFor} />
+            <div>
+              <p>
+                {step.title}
+                <span className="visually-hidden">{step.done ? ": done" : ": not yet"}</span>
+              </p>
+              {step === waitingFor && stalled && <p className={css.hint}>{step.cause}</p>}
+              {step.name === "stored" && !step.done && registeredAt !== null && (
+                <Button disabled={sent} onClick={send}>
+                  {sent ? "Sending…" : "Send the test message"}
+                </Button>
+              )}
+            </div>
+          </li>
+        ))}
+      </ol>
+      <p role="status" className="visually-hidden">
+        {waitingFor === undefined ? "The agent is connected." : `Waiting for: ${waitingFor.title}`}
+      </p>
+    </section>
+  );
+}
+
+function StepMark({ step, waiting }: { step: ArrivalStep; waiting: boolean }) {
+  return <span className={css.mark}>{step.done ? <Icon name="check" size={14} /> : waiting ? <Icon name="clock" size={14} /> : null}</span>;
+}
+
+/** The moment at which the agent was first there; a later sign of life is its heartbeat. */
+function useRegistered(status: string | undefined, heard: string | null): string | null {
+  const [first, setFirst] = useState<string | null>(null);
+  useEffect(() => {
+    if (status === "online" || status === "degraded") setFirst((known) => known ?? heard ?? "");
+  }, [status, heard]);
+  return first;
+}
+
+function useStalled(step: string | undefined): boolean {
+  const now = useNow();
+  const since = useRef({ step, at: Date.now() });
+  if (since.current.step !== step) since.current = { step, at: Date.now() };
+  return step !== undefined && now - since.current.at > STALLED_MS;
+}

@@ -1,0 +1,172 @@
+import { fireEvent, screen, within } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+import { NoAnswer, Refusal } from "../live/api";
+import { memoryVault } from "../state/testing";
+import { Conversation } from "./Conversation";
+import { Bench, settled } from "./testing";
+
+const TALK = [
+  { verb: "ask", text: "Where are **you**?" },
+  { verb: "answer", text: "Here: `~/work`" },
+  { verb: "answer", text: "and there" },
+  { verb: "ask", text: "thanks" },
+] as const;
+
+function bench(options?: ConstructorParameters<typeof Bench>[0]): Bench {
+  const made = new Bench(options);
+  made.server.do({ verb: "create", id: "a", parent: null });
+  return made;
+}
+
+const list = (): HTMLElement => screen.getByRole("list", { name: "Messages with Agent a" });
+const field = (): HTMLElement => screen.getByRole("textbox", { name: "Message to Agent a" });
+const bodies = (): HTMLElement[] => within(list()).getAllByRole("listitem").filter((item) => item.dataset["message"] !== undefined);
+
+async function type(words: string, key: Partial<KeyboardEventInit> = {}): Promise<void> {
+  fireEvent.change(field(), { target: { value: words } });
+  fireEvent.keyDown(field(), { key: "Enter", ...key });
+  await settled();
+}
+
+test("bubbles made from history are the bubbles made live", async () => {
+  const live = bench().load();
+  live.desk.data.update((state) => state && { ...state, chats: new Map([["a", { unread: 0, readSeq: 99, last: null, lines: [], loaded: true, reachedEnd: true }]]) });
+  const first = live.show(<Conversation workspaceId="a" />);
+  for (const each of TALK) live.server.do({ ...each, id: "a" });
+  live.deliver();
+  await vi.waitFor(() => expect(list().querySelector("strong")).not.toBeNull());
+  const shownLive = list().innerHTML;
+  first.unmount();
+
+  const later = bench();
+  for (const each of TALK) later.server.do({ ...each, id: "a" });
+  later.load();
+  later.desk.data.update((state) => state && { ...state, chats: new Map([...state.chats].map(([id, chat]) => [id, { ...chat, unread: 0, readSeq: 99 }])) });
+  later.show(<Conversation workspaceId="a" />);
+  await settled();
+  await vi.waitFor(() => expect(list().innerHTML).toBe(shownLive));
+});
+
+test("an own message is there before the server answers, and becomes the server's without a double", async () => {
+  const made = bench().load();
+  const send = vi.spyOn(made.api, "send").mockReturnValue(new Promise(() => undefined));
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  await type("hello there");
+  const [before] = bodies();
+  expect(before?.textContent).toContain("Sending");
+  expect(field()).toHaveProperty("value", "");
+  const clientId = send.mock.calls[0]?.[1] ?? "";
+
+  made.server.do({ verb: "ask", id: "a", text: "hello there" });
+  const frame = made.server.journal.at(-1);
+  if (frame) Object.assign(frame, { client_id: clientId });
+  made.deliver();
+  expect(bodies()).toHaveLength(1);
+  expect(bodies()[0]).toBe(before);
+  expect(before?.textContent).toContain("Stored");
+});
+
+test("what could not be sent is kept with its text, and can be sent again or discarded", async () => {
+  const made = bench().load();
+  const send = vi.spyOn(made.api, "send").mockRejectedValue(new NoAnswer("The server did not answer."));
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  await type("one");
+  await type("two");
+  expect(screen.getAllByText("Not sent")).toHaveLength(2);
+  const ids = send.mock.calls.map((call) => call[1]);
+
+  send.mockResolvedValue({});
+  fireEvent.click(within(bodies()[0] as HTMLElement).getByRole("button", { name: "Retry" }));
+  await settled();
+  expect(send.mock.calls.at(-1)?.[1]).toBe(ids[0]);
+  expect(bodies()[0]?.textContent).toContain("Stored");
+  fireEvent.click(within(bodies()[1] as HTMLElement).getByRole("button", { name: "Discard" }));
+  expect(bodies()).toHaveLength(1);
+});
+
+test("a refusal is told in the server's words", async () => {
+  const made = bench().load();
+  vi.spyOn(made.api, "send").mockRejectedValue(new Refusal(429, "inbox_full", "The inbox of Agent a is full."));
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  await type("one more");
+  expect(screen.getByText("The inbox of Agent a is full.")).toBeTruthy();
+});
+
+test("a draft survives leaving and coming back, and is gone once it was sent", async () => {
+  const vault = memoryVault();
+  const made = bench({ vault }).load();
+  vi.spyOn(made.api, "send").mockResolvedValue({});
+  const first = made.show(<Conversation workspaceId="a" />);
+  fireEvent.change(field(), { target: { value: "half a thou" } });
+  first.unmount();
+  made.show(<Conversation workspaceId="a" />);
+  expect(field()).toHaveProperty("value", "half a thou");
+  await type("half a thought");
+  expect(vault.keys("molecule.draft")).toEqual([]);
+});
+
+test("Enter sends, Shift Enter does not, and the setting turns it round", async () => {
+  const made = bench().load();
+  const send = vi.spyOn(made.api, "send").mockResolvedValue({});
+  made.show(<Conversation workspaceId="a" />);
+  await type("line", { shiftKey: true });
+  expect(send).not.toHaveBeenCalled();
+  made.app.settings.change({ enterSends: false });
+  await settled();
+  await type("line");
+  expect(send).not.toHaveBeenCalled();
+  await type("line", { ctrlKey: true });
+  expect(send).toHaveBeenCalledOnce();
+});
+
+test("nothing is sent that is empty or too long, and how much too long is told", async () => {
+  const made = bench().load();
+  const send = vi.spyOn(made.api, "send").mockResolvedValue({});
+  made.show(<Conversation workspaceId="a" />);
+  await type("   \n ");
+  await type("x".repeat(262_145));
+  expect(send).not.toHaveBeenCalled();
+  expect(screen.getByText(/1 bytes too long/)).toBeTruthy();
+});
+
+test("a viewer reads and is told why it does not write", () => {
+  bench({ role: "viewer" }).load().show(<Conversation workspaceId="a" />);
+  expect(field()).toHaveProperty("disabled", true);
+  expect(screen.getByText(/your role is viewer/)).toBeTruthy();
+});
+
+test("opening a chat reads it, and the server is told once", async () => {
+  const made = bench();
+  made.server.do({ verb: "answer", id: "a", text: "hi" });
+  made.load();
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  expect(made.desk.data.get()?.chats.get("a")?.unread).toBe(0);
+  expect(made.api.markRead).toHaveBeenCalledExactlyOnceWith("a", 2);
+  expect(screen.getByText("New")).toBeTruthy();
+});
+
+test("history that cannot be read says why, and can be tried again", async () => {
+  const made = bench().load();
+  const history = vi.spyOn(made.api, "history").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  expect(screen.getByText("The store is busy.")).toBeTruthy();
+  fireEvent.click(screen.getByRole("button", { name: "Try again" }));
+  await settled();
+  expect(history).toHaveBeenCalledTimes(2);
+  expect(screen.getByText("No messages yet")).toBeTruthy();
+});
+
+test("of ten thousand messages few are in the document", async () => {
+  const made = bench();
+  for (let turn = 0; turn < 10_000; turn += 1) made.server.do({ verb: "answer", id: "a", text: `message ${turn}` });
+  made.load();
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  expect(within(list()).getAllByRole("listitem").length).toBeLessThan(300);
+  expect(screen.getByText("message 9999")).toBeTruthy();
+});

@@ -1,0 +1,140 @@
+/** The chat with one agent: what was said, what is on its way, and where to write. */
+
+import { useEffect, useMemo, useState } from "react";
+import { useData, useDesk } from "../app";
+import { Button } from "../parts/Button";
+import { useNow } from "../parts/now";
+import { Notice } from "../parts/Notice";
+import { conversationItems } from "../state/conversation";
+import { EMPTY_CHAT } from "../state/model";
+import { useStored } from "../state/store";
+import { wordsOf } from "../live/api";
+import { Composer } from "./Composer";
+import css from "./Conversation.module.css";
+import { MessageItem } from "./MessageItem";
+import { useTranscript } from "./useTranscript";
+import { useReading, useSpokenArrivals } from "./useReading";
+
+interface Props {
+  workspaceId: string;
+  /** A message to show, named by a link. */
+  messageId?: string | null;
+  focusComposer?: boolean;
+}
+
+export function Conversation({ workspaceId, messageId = null, focusComposer = false }: Props) {
+  const desk = useDesk();
+  const workspace = useData((state) => state.workspaces.get(workspaceId));
+  const chat = useData((state) => state.chats.get(workspaceId)) ?? EMPTY_CHAT;
+  const entries = useStored(desk.outbox.entries);
+  const unsent = useMemo(() => entries.filter((each) => each.workspaceId === workspaceId), [entries, workspaceId]);
+  const now = useNow();
+  const { problem, retry } = useNewest(workspaceId, chat.loaded);
+  const transcript = useTranscript({ workspaceId, chat, unsent: unsent.length, messageId });
+  const newAfter = useReading(workspaceId, chat, transcript.following);
+  useSpokenArrivals(workspace?.name ?? "", chat.lines, chat.loaded);
+  const items = useMemo(
+    () => conversationItems({ lines: transcript.lines, unsent: transcript.atEnd ? unsent : [], newAfter, now }),
+    [transcript.lines, transcript.atEnd, unsent, newAfter, now],
+  );
+  const name = workspace?.name ?? "this agent";
+  const me = desk.session.user.name;
+  return (
+    <div className={css.conversation}>
+      <div className={css.view}>
+        <div className={css.scroller} ref={transcript.scroller} onScroll={transcript.onScroll}>
+          {items.length === 0 ? (
+            <Empty loaded={chat.loaded} problem={problem} name={name} onRetry={retry} />
+          ) : (
+            <>
+              <Top transcript={transcript} reachedEnd={chat.reachedEnd} name={name} />
+              <ol className={css.list} aria-label={`Messages with ${name}`} ref={transcript.list} onKeyDown={transcript.onKeyDown}>
+                {items.map((item, at) => {
+                  if (item.kind === "day") {
+                    return (
+                      <li key={item.key} className={css.day}>
+                        <h3>{item.heading}</h3>
+                      </li>
+                    );
+                  }
+                  if (item.kind === "new") {
+                    return (
+                      <li key={item.key} className={css.new}>
+                        <span>New</span>
+                      </li>
+                    );
+                  }
+                  return (
+                    <MessageItem
+                      key={item.key}
+                      message={item}
+                      workspaceId={workspaceId}
+                      agentName={name}
+                      ownName={me}
+                      tabStop={at === items.length - 1}
+                      marked={item.id !== null && item.id === messageId}
+                      onRetry={() => void desk.outbox.retry(item.key)}
+                      onDiscard={() => desk.outbox.discard(item.key)}
+                    />
+                  );
+                })}
+              </ol>
+            </>
+          )}
+        </div>
+        {!transcript.following && (
+          <div className={css.jump}>
+            <Button icon="down" className={css.jumpButton} onClick={transcript.toEnd}>
+              {transcript.newer > 0 ? `${transcript.newer} new` : "To the newest"}
+            </Button>
+          </div>
+        )}
+      </div>
+      <Composer key={workspaceId} workspaceId={workspaceId} name={name} autoFocus={focusComposer} onSent={transcript.toEnd} />
+    </div>
+  );
+}
+
+/** Reads the newest page when it is not there, also after the connection came back. */
+function useNewest(workspaceId: string, loaded: boolean): { problem: string | null; retry: () => void } {
+  const desk = useDesk();
+  const { mode } = useStored(desk.connection.view);
+  const [problem, setProblem] = useState<string | null>(null);
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    if (loaded || mode === "lost") return;
+    desk.readNewest(workspaceId).then(
+      () => setProblem(null),
+      (error: unknown) => setProblem(wordsOf(error)),
+    );
+  }, [desk, workspaceId, loaded, mode, turn]);
+  return { problem, retry: () => setTurn((each) => each + 1) };
+}
+
+function Empty({ loaded, problem, name, onRetry }: { loaded: boolean; problem: string | null; name: string; onRetry: () => void }) {
+  if (problem !== null) {
+    return (
+      <Notice icon="warning" title="The messages could not be read" actions={<Button onClick={onRetry}>Try again</Button>}>
+        {problem}
+      </Notice>
+    );
+  }
+  if (!loaded) return <Notice icon="clock" title="Reading the messages…" />;
+  return (
+    <Notice icon="chats" title="No messages yet">
+      What you write here goes to {name}, and its answers appear here.
+    </Notice>
+  );
+}
+
+function Top({ transcript, reachedEnd, name }: { transcript: ReturnType<typeof useTranscript>; reachedEnd: boolean; name: string }) {
+  if (!transcript.hasOlder) return reachedEnd ? <p className={css.begin}>This is where the chat with {name} begins.</p> : null;
+  return (
+    <div className={css.older}>
+      <Button kind="quiet" disabled={transcript.loadingOlder} onClick={transcript.older}>
+        {transcript.loadingOlder ? "Reading older messages…" : "Older messages"}
+      </Button>
+      {transcript.olderProblem !== null && <p role="alert">{transcript.olderProblem}</p>}
+    </div>
+  );
+}

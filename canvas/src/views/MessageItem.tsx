@@ -1,0 +1,100 @@
+/** One message. Made from history and made from a live event it is the same. */
+
+import { memo } from "react";
+import { Avatar } from "../parts/Avatar";
+import { Button } from "../parts/Button";
+import { CopyButton } from "../parts/CopyButton";
+import { Icon } from "../parts/Icon";
+import { MessageText } from "../parts/MessageText";
+import { Time } from "../parts/Time";
+import { hrefOf } from "../router";
+import type { Message, Tick } from "../state/conversation";
+import { exact } from "../text/time";
+import { sizeText } from "../text/words";
+import css from "./MessageItem.module.css";
+
+interface Props {
+  message: Message;
+  workspaceId: string;
+  agentName: string;
+  ownName: string;
+  tabStop: boolean;
+  marked: boolean;
+  onRetry: () => void;
+  onDiscard: () => void;
+}
+
+export const MessageItem = memo(
+  function MessageItem({ message, workspaceId, agentName, ownName, tabStop, marked, onRetry, onDiscard }: Props) {
+    const fromAgent = message.author === "agent";
+    const author = fromAgent ? agentName : (message.userName ?? ownName);
+    const classes = [css.message, fromAgent ? "" : css.user, message.joined ? css.joined : "", marked ? css.marked : ""];
+    return (
+      <li className={classes.join(" ")} data-message={message.id ?? message.key} tabIndex={tabStop ? 0 : -1}>
+        {fromAgent && <span className={css.face}>{!message.joined && <Avatar name={agentName} />}</span>}
+        <div className={css.body}>
+          <p className={message.joined ? "visually-hidden" : css.head}>
+            <span className={css.author}>{author === ownName && !fromAgent ? "You" : <bdi>{author}</bdi>}</span>
+            <Time at={message.at} className={css.time} />
+          </p>
+          <div className={css.bubble}>
+            <MessageText text={message.text} />
+            {message.attachments.map((file, at) => (
+              <p key={at} className={css.file}>
+                <Icon name="link" size={14} />
+                <bdi>{file.name}</bdi>
+                {file.size !== null && <span className={css.size}>{sizeText(file.size)}</span>}
+              </p>
+            ))}
+          </div>
+          {message.tick !== null && <TickMark tick={message.tick} />}
+          {message.tick === "not_sent" && (
+            <div className={css.failed}>
+              <p>{message.reason}</p>
+              <Button icon="again" onClick={onRetry}>
+                Retry
+              </Button>
+              <Button onClick={onDiscard}>Discard</Button>
+            </div>
+          )}
+        </div>
+        <div className={css.tools}>
+          <span>{exact(message.at)}</span>
+          <CopyButton text={message.text} label="Copy message" />
+          {message.id !== null && <CopyButton text={linkTo(workspaceId, message.id)} label="Copy link to message" icon="link" />}
+        </div>
+      </li>
+    );
+  },
+  (before, after) =>
+    sameMessage(before.message, after.message) &&
+    before.agentName === after.agentName &&
+    before.tabStop === after.tabStop &&
+    before.marked === after.marked,
+);
+
+/** Lists are made anew with every change; a message that says the same is not drawn again. */
+function sameMessage(one: Message, other: Message): boolean {
+  const names = ["key", "id", "text", "at", "tick", "reason", "joined", "userName", "author"] as const;
+  return names.every((name) => one[name] === other[name]) && one.attachments.length === other.attachments.length;
+}
+
+function linkTo(workspaceId: string, messageId: string): string {
+  return location.origin + hrefOf({ view: "chats", workspaceId, messageId });
+}
+
+const TICKS = {
+  sending: { icon: "clock", word: "Sending" },
+  stored: { icon: "check", word: "Stored" },
+  not_sent: { icon: "warning", word: "Not sent" },
+} as const;
+
+function TickMark({ tick }: { tick: Tick }) {
+  const { icon, word } = TICKS[tick];
+  return (
+    <span className={`${css.tick} ${tick === "not_sent" ? css.bad : ""}`}>
+      <Icon name={icon} size={12} />
+      {word}
+    </span>
+  );
+}

@@ -1,0 +1,53 @@
+/** The ways to the views; at the bottom of narrow screens. */
+
+import { useDesk, usePlace } from "../app";
+import { Badge } from "../parts/Badge";
+import { Icon, type IconName } from "../parts/Icon";
+import { Link } from "../parts/Link";
+import { Mark } from "../parts/Mark";
+import { ORG, type Place } from "../router";
+import css from "./Rail.module.css";
+
+interface Item {
+  to: Place;
+  icon: IconName;
+  label: string;
+}
+
+const ITEMS: readonly Item[] = [
+  { to: ORG, icon: "org", label: "Org" },
+  { to: { view: "chats", workspaceId: null, messageId: null }, icon: "chats", label: "Chats" },
+  { to: { view: "connect" }, icon: "connect", label: "Connect" },
+  { to: { view: "settings" }, icon: "settings", label: "Settings" },
+];
+
+export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () => void }) {
+  const { view } = usePlace();
+  const { session } = useDesk();
+  return (
+    <nav className={css.rail} aria-label="Main">
+      <span className={css.mark} title={`Molecule ${session.version}`}>
+        <Mark />
+      </span>
+      <ul className={css.items}>
+        {ITEMS.map((item) => (
+          <li key={item.label} className={item.label === "Settings" ? css.last : undefined}>
+            <Link to={item.to} className={css.item} aria-current={item.to.view === view ? "page" : undefined}>
+              <Icon name={item.icon} size={20} />
+              <span>{item.label}</span>
+              {item.label === "Chats" && unread > 0 && (
+                <span className={css.badge}>
+                  <Badge unread={unread} />
+                </span>
+              )}
+            </Link>
+          </li>
+        ))}
+      </ul>
+      <button type="button" className={`${css.item} ${css.keys}`} onClick={onShortcuts}>
+        <Icon name="keys" size={20} />
+        <span>Keys</span>
+      </button>
+    </nav>
+  );
+}

@@ -1,0 +1,93 @@
+/** What a person chooses for this browser, and the way out. */
+
+import { useId, useState, type ReactNode } from "react";
+import { useApp, useDesk, useSettings } from "../app";
+import { Button } from "../parts/Button";
+import { wordsOf } from "../live/api";
+import type { Theme } from "../state/settings";
+import css from "./SettingsView.module.css";
+
+const THEMES: readonly { value: Theme; label: string }[] = [
+  { value: "system", label: "As the system" },
+  { value: "light", label: "Light" },
+  { value: "dark", label: "Dark" },
+];
+
+const ROLES: Readonly<Record<string, string>> = {
+  viewer: "viewer: reads, and changes nothing",
+  operator: "operator: writes to agents",
+  owner: "owner: may do everything",
+};
+
+export function SettingsView() {
+  const { settings } = useApp();
+  const chosen = useSettings();
+  return (
+    <div className={css.settings}>
+      <div className={css.inside}>
+        <h2 className={css.title}>Settings</h2>
+        <p className={css.lead}>They count for this browser.</p>
+        <fieldset className={css.group}>
+          <legend>Colours</legend>
+          <div className={css.themes}>
+            {THEMES.map(({ value, label }) => (
+              <label key={value} className={css.theme}>
+                <input type="radio" name="theme" checked={chosen.theme === value} onChange={() => settings.change({ theme: value })} />
+                {label}
+              </label>
+            ))}
+          </div>
+        </fieldset>
+        <fieldset className={css.group}>
+          <legend>Keys</legend>
+          <Choice
+            label="Enter sends a message"
+            checked={chosen.enterSends}
+            onChange={(enterSends) => settings.change({ enterSends })}
+          >
+            Without it, Enter makes a new line and Ctrl Enter sends.
+          </Choice>
+          <Choice label="Single-key shortcuts" checked={chosen.singleKeys} onChange={(singleKeys) => settings.change({ singleKeys })}>
+            Letters that act while nobody types, such as A for the next that needs you.
+          </Choice>
+        </fieldset>
+        <Person />
+      </div>
+    </div>
+  );
+}
+
+function Choice({ label, checked, onChange, children }: { label: string; checked: boolean; onChange: (on: boolean) => void; children: ReactNode }) {
+  const id = useId();
+  return (
+    <div className={css.choice}>
+      <input id={id} type="checkbox" checked={checked} aria-describedby={`${id}hint`} onChange={(event) => onChange(event.target.checked)} />
+      <div>
+        <label htmlFor={id}>{label}</label>
+        <p id={`${id}hint`} className={css.hint}>
+          {children}
+        </p>
+      </div>
+    </div>
+  );
+}
+
+function Person() {
+  const app = useApp();
+  const { session } = useDesk();
+  const [problem, setProblem] = useState<string | null>(null);
+  const { name, role } = session.user;
+  return (
+    <section className={css.group} aria-labelledby="settings-person">
+      <h3 id="settings-person">You</h3>
+      <p>
+        Logged in as <strong>{name}</strong> at <strong>{session.org.name}</strong>; {ROLES[role] ?? role}.
+      </p>
+      <p className={css.hint}>Molecule {session.version}</p>
+      <div>
+        <Button onClick={() => void app.logOut().catch((error: unknown) => setProblem(wordsOf(error)))}>Log out</Button>
+      </div>
+      {problem !== null && <p role="alert">{problem}</p>}
+    </section>
+  );
+}

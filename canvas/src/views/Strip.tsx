@@ -1,0 +1,89 @@
+/** What needs a person, oldest first, at the bottom of every view. */
+
+import { useState } from "react";
+import { useSettings } from "../app";
+import { Dialog } from "../parts/Dialog";
+import { Button } from "../parts/Button";
+import { Icon } from "../parts/Icon";
+import { useNow } from "../parts/now";
+import { Glyph } from "../parts/Standing";
+import { countText, type Concern } from "../state/attention";
+import { duration } from "../text/time";
+import { plural } from "../text/words";
+import css from "./Strip.module.css";
+import { keyOf, type Attention } from "./useAttention";
+
+/** More than these do not fit one line; they are in the list behind "more". */
+const SHOWN = 3;
+/** The list shows so many; in a large organisation all of them would be too many to read and to draw. */
+const LISTED = 100;
+
+export function Strip({ attention }: { attention: Attention }) {
+  const { all, go, next } = attention;
+  const { singleKeys } = useSettings();
+  const [open, setOpen] = useState(false);
+  if (all.length === 0) {
+    return (
+      <section className={css.strip} aria-label="Needs you">
+        <p className={css.calm}>
+          <Icon name="check" size={14} /> Nothing needs you
+        </p>
+      </section>
+    );
+  }
+  const show = (concern: Concern): void => {
+    setOpen(false);
+    go(concern);
+  };
+  return (
+    <section className={css.strip} aria-label="Needs you">
+      <ul className={css.list}>
+        {all.slice(0, SHOWN).map((concern) => (
+          <li key={keyOf(concern)} className={css.shown}>
+            <ConcernButton concern={concern} onClick={() => show(concern)} />
+          </li>
+        ))}
+      </ul>
+      <Button kind="quiet" onClick={() => setOpen(true)}>
+        All {all.length}
+      </Button>
+      <Button onClick={next} aria-keyshortcuts={singleKeys ? "A" : undefined}>
+        Next{singleKeys && <kbd className={css.key}>A</kbd>}
+      </Button>
+      {open && (
+        <Dialog label={`${plural(all.length, "thing needs", "things need")} you`} onClose={() => setOpen(false)}>
+          <ul className={css.all}>
+            {all.slice(0, LISTED).map((concern) => (
+              <li key={keyOf(concern)}>
+                <ConcernButton concern={concern} onClick={() => show(concern)} />
+              </li>
+            ))}
+            {all.length > LISTED && <li className={css.rest}>and {plural(all.length - LISTED, "more", "more")}, younger than these</li>}
+          </ul>
+        </Dialog>
+      )}
+    </section>
+  );
+}
+
+function ConcernButton({ concern, onClick }: { concern: Concern; onClick: () => void }) {
+  const now = useNow();
+  return (
+    <button type="button" className={css.concern} onClick={onClick}>
+      {concern.kind === "unread" ? (
+        <span className={css.mail}>
+          <Icon name="chats" size={14} />
+        </span>
+      ) : (
+        <Glyph standing={concern.kind === "silent" ? "offline" : concern.kind} />
+      )}
+      <span className={css.name}>{concern.name}</span>
+      <span className={css.what}>{wordsFor(concern, now)}</span>
+    </button>
+  );
+}
+
+function wordsFor({ kind, since, unread }: Concern, now: number): string {
+  const what = { failed: "Failed", degraded: "Degraded", silent: "No sign of life", unread: `${countText(unread)} unread` }[kind];
+  return now - Date.parse(since) < 60_000 && kind !== "silent" ? `${what}, just now` : `${what} for ${duration(since, now)}`;
+}

@@ -1,0 +1,118 @@
+import { fireEvent, render, screen } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+import { App } from "../app";
+import { NoAnswer, Refusal } from "../live/api";
+import { memoryVault } from "../state/testing";
+import { ConnectView } from "./ConnectView";
+import { Login } from "./Login";
+import { Root } from "./Root";
+import { SettingsView } from "./SettingsView";
+import { Bench, completeWindow, settled } from "./testing";
+
+const TOKEN = "mol_ws_secret-of-the-seat";
+
+test("who is not logged in reads how to, and why a link failed", () => {
+  render(<Login problem="This link was used already." />);
+  expect(screen.getByRole("alert").textContent).toBe("This link was used already.");
+  expect(screen.getByText("molecule login-link")).toBeTruthy();
+});
+
+test("the code of a link leaves the address before anything else happens, and is sent once", async () => {
+  completeWindow();
+  history.replaceState(null, "", "/app/org?focus=x#login=one-time-code");
+  const fetched = vi.fn().mockResolvedValue(Response.json({ error: "This link was used already." }, { status: 401 }));
+  vi.stubGlobal("fetch", fetched);
+  const app = new App(memoryVault());
+  const entering = app.enter();
+  expect(location.href).not.toContain("one-time-code");
+  render(<Root app={app} />);
+  await entering;
+  await settled();
+  expect(fetched).toHaveBeenCalledOnce();
+  const [path, request] = fetched.mock.calls[0] as [string, RequestInit];
+  expect([path, request.method, request.body]).toEqual(["/login", "POST", '{"code":"one-time-code"}']);
+  expect(request.headers).toMatchObject({ "X-Molecule-Client": "canvas", "Content-Type": "application/json" });
+  expect(screen.getByRole("alert").textContent).toBe("This link was used already.");
+});
+
+test("a server that does not answer is told from not being logged in", async () => {
+  completeWindow();
+  history.replaceState(null, "", "/app/org");
+  vi.stubGlobal("fetch", vi.fn().mockRejectedValue(new TypeError("failed")));
+  const app = new App(memoryVault());
+  await app.enter();
+  render(<Root app={app} />);
+  expect(screen.getByText("Molecule cannot be reached")).toBeTruthy();
+  expect(screen.getByRole("button", { name: "Try again" })).toBeTruthy();
+});
+
+test("a seat's token is shown once, and is nowhere after it was hidden", async () => {
+  const bench = new Bench();
+  bench.server.do({ verb: "create", id: "lead", parent: null });
+  bench.load();
+  const create = vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN, curl: `curl -H ${TOKEN}`, python: `TOKEN=${TOKEN} python` });
+  bench.show(<ConnectView />);
+  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  expect(screen.getByRole("alert").textContent).toContain("Give the agent a name");
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: " Nora " } });
+  fireEvent.change(screen.getByLabelText("Answers to"), { target: { value: "lead" } });
+  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  await settled();
+  expect(create).toHaveBeenCalledExactlyOnceWith({ name: "Nora", parent_id: "lead" });
+  expect(document.body.innerHTML.split(TOKEN).length - 1).toBe(3);
+  fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
+  expect(document.body.innerHTML).not.toContain(TOKEN);
+  expect(JSON.stringify(localStorage) + location.href).not.toContain(TOKEN);
+});
+
+test("what the server refuses is told where it was asked", async () => {
+  const bench = new Bench().load();
+  vi.spyOn(bench.api, "createSeat").mockRejectedValue(new Refusal(403, "forbidden", "Only an owner may make seats."));
+  bench.show(<ConnectView />);
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
+  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  await settled();
+  expect(screen.getByRole("alert").textContent).toBe("Only an owner may make seats.");
+});
+
+test("the checklist turns green as the agent arrives", async () => {
+  const bench = new Bench();
+  bench.load();
+  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN, curl: "", python: "" });
+  vi.spyOn(bench.api, "send").mockResolvedValue({});
+  bench.show(<ConnectView />);
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
+  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  await settled();
+  const done = (): string[] => screen.getAllByRole("listitem").filter((item) => item.textContent?.includes(": done")).map((item) => item.querySelector("p")?.firstChild?.textContent ?? "");
+  expect(done()).toEqual([]);
+  bench.server.do({ verb: "create", id: "n", parent: null });
+  bench.server.do({ verb: "online", id: "n" });
+  bench.deliver();
+  expect(done()).toEqual(["Seat made", "Agent registered"]);
+  bench.server.do({ verb: "online", id: "n" });
+  bench.deliver();
+  fireEvent.click(screen.getByRole("button", { name: "Send the test message" }));
+  bench.server.do({ verb: "ask", id: "n", text: "hello" });
+  bench.server.do({ verb: "answer", id: "n", text: "hello yourself" });
+  bench.deliver();
+  expect(done()).toHaveLength(5);
+});
+
+test("choices are kept for the browser", () => {
+  const vault = memoryVault();
+  const bench = new Bench({ vault }).load();
+  bench.show(<SettingsView />);
+  fireEvent.click(screen.getByLabelText("Dark"));
+  fireEvent.click(screen.getByLabelText("Single-key shortcuts"));
+  expect(new App(vault).settings.get()).toEqual({ theme: "dark", singleKeys: false, enterSends: true });
+});
+
+test("logging out says so when the server does not answer", async () => {
+  const bench = new Bench().load();
+  vi.spyOn(bench.app, "logOut").mockRejectedValue(new NoAnswer("The server did not answer."));
+  bench.show(<SettingsView />);
+  fireEvent.click(screen.getByRole("button", { name: "Log out" }));
+  await settled();
+  expect(screen.getByRole("alert").textContent).toBe("The server did not answer.");
+});

@@ -1,0 +1,76 @@
+/** Views on a desk whose server is played by the test. */
+
+import { act, render, type RenderResult } from "@testing-library/react";
+import type { ReactNode } from "react";
+import { vi } from "vitest";
+import { App, AppContext, DeskContext } from "../app";
+import { Desk } from "../desk";
+import { Api } from "../live/api";
+import { applyAll } from "../state/apply";
+import { applySnapshot } from "../state/snapshot";
+import { memoryVault, ModelServer } from "../state/testing";
+import type { Vault } from "../state/vault";
+import type { Session } from "../wire";
+
+/** What a browser has and the tests' document has not. */
+export function completeWindow(): void {
+  vi.stubGlobal("matchMedia", (media: string) => ({ media, matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }));
+  vi.stubGlobal(
+    "ResizeObserver",
+    class {
+      observe(): void {}
+      disconnect(): void {}
+    },
+  );
+  HTMLDialogElement.prototype.showModal ??= function showModal(this: HTMLDialogElement) {
+    this.open = true;
+  };
+}
+
+export class Bench {
+  readonly server = new ModelServer();
+  readonly api = new Api(() => undefined);
+  readonly vault: Vault;
+  readonly app: App;
+  readonly desk: Desk;
+
+  constructor({ role = "owner", vault = memoryVault() }: { role?: string; vault?: Vault } = {}) {
+    completeWindow();
+    this.vault = vault;
+    const session: Session = { user: { id: "ada", name: "Ada", kind: "person", role }, org: { id: "org", name: "Acme" }, version: "1" };
+    this.app = new App(vault);
+    this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined });
+    vi.spyOn(this.api, "markRead").mockResolvedValue({});
+    vi.spyOn(this.api, "history").mockImplementation((id) => Promise.resolve({ messages: this.server.history(id), reached_end: true }));
+  }
+
+  /** A snapshot as of now. */
+  load(): this {
+    this.desk.data.set(applySnapshot(null, this.server.snapshot()));
+    return this;
+  }
+
+  /** All events that the page has not yet. */
+  deliver(): void {
+    const own = this.server.journal.map((frame) => frame.client_id).filter((id) => id !== undefined);
+    act(() => {
+      this.desk.data.update((state) => state && applyAll(state, this.server.journal));
+      this.desk.outbox.settle(new Set(own));
+    });
+  }
+
+  show(view: ReactNode): RenderResult {
+    return render(
+      <AppContext value={this.app}>
+        <DeskContext value={this.desk}>{view}</DeskContext>
+      </AppContext>,
+    );
+  }
+}
+
+/** Lets what is already answered arrive. */
+export async function settled(): Promise<void> {
+  await act(async () => {
+    for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();
+  });
+}

@@ -1,0 +1,34 @@
+/** The organisation as the outline and the scene show it: one tree, the same folds, the same search. */
+
+import { useMemo } from "react";
+import { useCalmData, useData, useDesk } from "../app";
+import { foldedTeams } from "../state/folds";
+import type { Seat, Workspace } from "../state/model";
+import { matching } from "../state/rows";
+import { memoized, useStored } from "../state/store";
+import { teamsOf, type Team } from "../state/teams";
+import { buildTree, type Tree } from "../state/tree";
+
+export const treeOf = memoized((seats: ReadonlyMap<string, Seat>): Tree => buildTree(seats));
+
+export interface Org {
+  seats: ReadonlyMap<string, Seat>;
+  workspaces: ReadonlyMap<string, Workspace>;
+  tree: Tree;
+  teams: ReadonlyMap<string, Team>;
+  folded: ReadonlySet<string>;
+  matches: ReadonlySet<string> | null;
+  fold: (id: string, folded: boolean) => void;
+}
+
+export function useOrg(filter: string): Org {
+  const { folds } = useDesk();
+  const chosen = useStored(folds);
+  const seats = useData((state) => state.seats);
+  const workspaces = useCalmData((state) => state.workspaces);
+  const tree = treeOf(seats);
+  const folded = useMemo(() => foldedTeams(tree, chosen, seats.size), [tree, chosen, seats]);
+  const teams = useMemo(() => teamsOf(tree, workspaces), [tree, workspaces]);
+  const matches = useMemo(() => matching(workspaces.values(), filter), [workspaces, filter]);
+  return { seats, workspaces, tree, teams, folded, matches, fold: folds.fold };
+}

@@ -1,0 +1,39 @@
+/** Reading: while a chat is open, in view and at its end, what arrives counts as read. */
+
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useDesk } from "../app";
+import { announce } from "../parts/Announcer";
+import type { Chat, Line } from "../state/model";
+
+/** Answers behind which seq the "new" mark goes: what was unread when the chat was opened. */
+export function useReading(workspaceId: string, chat: Chat, following: boolean): number | null {
+  const desk = useDesk();
+  const [newAfter, setNewAfter] = useState(() => (chat.unread > 0 ? chat.readSeq : null));
+  const [seen, setSeen] = useState(() => document.visibilityState === "visible");
+  useEffect(() => {
+    const look = (): void => setSeen(document.visibilityState === "visible");
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
+  const { unread, readSeq } = chat;
+  useEffect(() => {
+    if (!seen && unread > 0) setNewAfter((mark) => mark ?? readSeq);
+  }, [seen, unread, readSeq]);
+  // Before the paint, so that a badge does not flash for a message that is in view.
+  useLayoutEffect(() => {
+    if (seen && following && chat.loaded) desk.markRead(workspaceId);
+  }, [desk, workspaceId, seen, following, chat]);
+  return newAfter;
+}
+
+/** Says what arrives in the open chat to those who do not see it. */
+export function useSpokenArrivals(name: string, lines: readonly Line[], loaded: boolean): void {
+  const told = useRef<number | null>(null);
+  const last = lines.at(-1);
+  useEffect(() => {
+    if (!loaded) return;
+    const before = told.current;
+    told.current = Math.max(before ?? 0, last?.seq ?? 0);
+    if (before !== null && last && last.author === "agent" && last.seq > before) announce(`New message from ${name}`);
+  }, [name, last, loaded]);
+}

@@ -1,0 +1,221 @@
+/** Where the reader is in a chat. At the end, it follows what arrives; anywhere else, what is looked at stays where it is
+ * to the pixel, whether lines come below, above, or grow. */
+
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
+import { useDesk } from "../app";
+import { wordsOf } from "../live/api";
+import type { Chat, Line } from "../state/model";
+import { around, cutOf, downwards, FOLLOWING, held, upwards, type Span } from "../state/span";
+
+/** Nearer to the end than this is at the end. */
+const END_PX = 24;
+const EDGE_PX = 240;
+/** So many pages are read to find a message that a link names. */
+const MOST_PAGES = 20;
+
+interface Asked {
+  workspaceId: string;
+  chat: Chat;
+  unsent: number;
+  messageId: string | null;
+}
+
+interface Transcript {
+  scroller: RefObject<HTMLDivElement | null>;
+  list: RefObject<HTMLOListElement | null>;
+  lines: readonly Line[];
+  atEnd: boolean;
+  following: boolean;
+  newer: number;
+  hasOlder: boolean;
+  loadingOlder: boolean;
+  olderProblem: string | null;
+  older: () => void;
+  toEnd: () => void;
+  onScroll: () => void;
+  onKeyDown: (event: KeyboardEvent) => void;
+}
+
+export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): Transcript {
+  const scroller = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLOListElement>(null);
+  const [span, setSpan] = useState<Span>(FOLLOWING);
+  const [following, setFollowing] = useState(messageId === null);
+  const [leftAt, setLeftAt] = useState(Number.MAX_SAFE_INTEGER);
+  const { older: readOlder, loading, problem } = useOlder(workspaceId);
+  const all = chat.lines;
+  const { from, to } = cutOf(span, all);
+  const lines = useMemo(() => all.slice(from, to), [all, from, to]);
+  const keep = usePlace(scroller, list, following);
+
+  useLayoutEffect(keep, [keep, lines, unsent, following]);
+  useGrowth(list, keep, lines.length + unsent > 0);
+
+  const stay = useCallback((): void => {
+    setFollowing(false);
+    setSpan((now) => held(now, all));
+    setLeftAt((now) => Math.min(now, all.at(-1)?.seq ?? 0));
+  }, [all]);
+
+  const toEnd = useCallback((): void => {
+    setSpan(FOLLOWING);
+    setFollowing(true);
+    setLeftAt(Number.MAX_SAFE_INTEGER);
+  }, []);
+
+  const older = useCallback((): void => {
+    if (from > 0) setSpan((now) => upwards(now, all));
+    else if (!chat.reachedEnd) readOlder();
+  }, [from, all, chat.reachedEnd, readOlder]);
+
+  const onScroll = useCallback((): void => {
+    const box = scroller.current;
+    if (box === null) return;
+    keep.note();
+    const below = box.scrollHeight - box.scrollTop - box.clientHeight;
+    if (below <= END_PX && to >= all.length) return following ? undefined : toEnd();
+    if (following) stay();
+    if (box.scrollTop < EDGE_PX) older();
+    else if (below < EDGE_PX && to < all.length) setSpan((now) => downwards(now, all));
+  }, [keep, to, all, following, stay, toEnd, older]);
+
+  // What was read arrives above the first line shown: then there is something to show there.
+  const grown = useRef(all.length);
+  useEffect(() => {
+    const more = all.length > grown.current;
+    grown.current = all.length;
+    if (more && !following && (scroller.current?.scrollTop ?? EDGE_PX) < EDGE_PX && from > 0) setSpan((now) => upwards(now, all));
+  }, [all, following, from]);
+
+  useLinked({ workspaceId, chat, messageId, list, onFound: (at) => setSpan(around(at, all)), onMissing: toEnd });
+
+  return {
+    scroller,
+    list,
+    lines,
+    atEnd: to >= all.length,
+    following,
+    newer: following ? 0 : all.filter((line) => line.seq > leftAt).length,
+    hasOlder: from > 0 || (chat.loaded && !chat.reachedEnd),
+    loadingOlder: loading,
+    olderProblem: problem,
+    older,
+    toEnd,
+    onScroll,
+    onKeyDown: walkMessages,
+  };
+}
+
+interface Keep {
+  (): void;
+  note(): void;
+}
+
+/** Puts the line that was on top back where it was, or the end into view. */
+function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLElement | null>, following: boolean): Keep {
+  const anchor = useRef<{ element: HTMLElement; top: number } | null>(null);
+  return useMemo(() => {
+    const note = (): void => {
+      const box = scroller.current;
+      if (box === null || list.current === null) return;
+      const first = firstInView(list.current, box.scrollTop);
+      anchor.current = first && { element: first, top: first.offsetTop - box.scrollTop };
+    };
+    const put = (): void => {
+      const box = scroller.current;
+      if (box === null) return;
+      if (following) box.scrollTop = box.scrollHeight;
+      else if (anchor.current?.element.isConnected) {
+        const moved = anchor.current.element.offsetTop - box.scrollTop - anchor.current.top;
+        if (moved !== 0) box.scrollTop += moved;
+      }
+      note();
+    };
+    return Object.assign(put, { note });
+  }, [scroller, list, following]);
+}
+
+function firstInView(list: HTMLElement, top: number): HTMLElement | null {
+  for (const child of list.querySelectorAll<HTMLElement>("[data-message]")) {
+    if (child.offsetTop + child.offsetHeight > top) return child;
+  }
+  return null;
+}
+
+/** Texts are laid out late (their formatting is loaded when first needed), and windows change their size. */
+function useGrowth(list: RefObject<HTMLElement | null>, keep: () => void, present: boolean): void {
+  const latest = useRef(keep);
+  latest.current = keep;
+  useEffect(() => {
+    if (list.current === null || typeof ResizeObserver === "undefined") return;
+    const sizes = new ResizeObserver(() => latest.current());
+    sizes.observe(list.current);
+    if (list.current.parentElement) sizes.observe(list.current.parentElement);
+    return () => sizes.disconnect();
+  }, [list, present]);
+}
+
+function useOlder(workspaceId: string): { older: () => void; loading: boolean; problem: string | null } {
+  const desk = useDesk();
+  const [loading, setLoading] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
+  const older = useCallback((): void => {
+    setLoading(true);
+    desk
+      .readOlder(workspaceId)
+      .then(
+        () => setProblem(null),
+        (error: unknown) => setProblem(wordsOf(error)),
+      )
+      .finally(() => setLoading(false));
+  }, [desk, workspaceId]);
+  return { older, loading, problem };
+}
+
+interface Linked extends Omit<Asked, "unsent"> {
+  list: RefObject<HTMLElement | null>;
+  onFound: (at: number) => void;
+  onMissing: () => void;
+}
+
+/** Looks for the message that a link names, page by page, and shows it. */
+function useLinked({ workspaceId, chat, messageId, list, onFound, onMissing }: Linked): void {
+  const desk = useDesk();
+  const done = useRef<string | null>(null);
+  const pages = useRef(0);
+  const latest = useRef({ onFound, onMissing });
+  latest.current = { onFound, onMissing };
+  useEffect(() => {
+    if (messageId === null || !chat.loaded || done.current === messageId) return;
+    const at = chat.lines.findIndex((line) => line.id === messageId);
+    if (at !== -1) {
+      done.current = messageId;
+      latest.current.onFound(at);
+      requestAnimationFrame(() => focusMessage(list.current, messageId));
+    } else if (chat.reachedEnd || pages.current >= MOST_PAGES) {
+      done.current = messageId;
+      latest.current.onMissing();
+    } else {
+      pages.current += 1;
+      desk.readOlder(workspaceId).catch(() => latest.current.onMissing());
+    }
+  }, [desk, workspaceId, chat, messageId, list]);
+}
+
+function focusMessage(list: HTMLElement | null, messageId: string): void {
+  const found = [...(list?.querySelectorAll<HTMLElement>("[data-message]") ?? [])].find((each) => each.dataset["message"] === messageId);
+  found?.scrollIntoView({ block: "center" });
+  found?.focus({ preventScroll: true });
+}
+
+/** Arrow keys walk from message to message. */
+function walkMessages(event: KeyboardEvent): void {
+  const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+  const here = event.target instanceof HTMLElement && event.target.hasAttribute("data-message") ? event.target : null;
+  if (step === 0 || here === null) return;
+  const all = [...event.currentTarget.querySelectorAll<HTMLElement>("[data-message]")];
+  const next = all[all.indexOf(here) + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}

@@ -1,0 +1,503 @@
+"""Live channels in trouble: readers that do not read, a store that does not answer, mistakes of ours, the end."""
+
+import asyncio
+import contextlib
+import logging
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import msgspec
+import pytest
+from anyio.lowlevel import checkpoint
+from websockets.frames import Close, Opcode
+
+from molecule_core.edges.live import Listener
+from molecule_core.ground.errors import StoreUnavailable
+from molecule_core.ground.limits import Limits
+from tests.engines import Engine
+from tests.journeys.desk import Desk
+from tests.journeys.livewire import (
+    HandMade,
+    all_live,
+    channel,
+    check_chain,
+    hand_made,
+    journal_of,
+    streaming,
+    subscribe_frame,
+    told,
+)
+from tests.journeys.patience import bounded, eventually
+from tests.journeys.rawhttp import request
+from tests.requirements import requirement
+from tests.running import ADMIN_TOKEN, Running, Seat, running
+from tests.waits import IN_PROCESS_SECONDS
+
+LARGE = "x" * 200_000
+# A client that keeps so few bytes: what the system takes for it is soon full.
+SMALL = 4096
+
+
+async def write_many(server: Running, seat: Seat, count: int) -> None:
+    """Large messages, one after the other."""
+    for number in range(count):
+        await server.admin.send(seat.id, f"{number} {LARGE}")
+
+
+async def listeners_of(server: Running) -> int:
+    """How many listen."""
+    await checkpoint()
+    return server.server.live.count()
+
+
+async def shaken(opened: HandMade) -> int:
+    """Opens a WebSocket by hand; the head that its hello names."""
+    assert (await opened.handshake()).status == 101
+    hello = await opened.told()
+    return int(hello["head"])
+
+
+# -- readers that do not read ------------------------------------------------------------------------------------------
+
+
+@requirement("M24")
+async def test_a_reader_that_does_not_read_is_cut_and_the_others_go_on(
+    engine: Engine, place: str, tmp_path: Path
+) -> None:
+    limit = 256 << 10
+    async with running(engine, place, tmp_path, limits=Limits(subscriber_bytes=limit)) as server:
+        seat = await server.seat("Ops")
+        async with channel(server) as fast, hand_made(server, reads=SMALL) as slow:
+            head = await shaken(slow)
+            await all_live(server)
+            (deaf,) = [each for each in server.server.live._listeners() if each.sink.unread() or _peer_is(each, slow)]
+            largest, count = 0, 0
+            while server.server.live.count() == 2 and count < 60:
+                await write_many(server, seat, 1)
+                count += 1
+                await fast.event()
+                largest = max(largest, deaf.sink.unread())
+            await eventually(lambda: listeners_of(server), lambda left: left == 1)
+            assert largest <= limit + 2 * len(LARGE)
+            await server.admin.send(seat.id, "after")
+            events = [frame for frame in fast.frames if "seq" in frame] + [await fast.event()]
+        check_chain(events, head)
+        # It comes back, and nothing is missing.
+        again = await journal_of(server, after=head)
+        assert told(again) == told(events)
+        assert len(again) == count + 1
+
+
+def state_of(listener: Listener) -> str:
+    """The state of a WebSocket as the server sees it."""
+    return str(listener.sink._protocol.state.name)  # type: ignore[attr-defined]
+
+
+def _peer_is(listener: Listener, opened: HandMade) -> bool:
+    """Whether a listener's channel is this connection."""
+    transport: asyncio.Transport = listener.sink._transport  # type: ignore[attr-defined]
+    return bool(transport.get_extra_info("peername") == opened._writer.get_extra_info("sockname"))
+
+
+@requirement("M24")
+async def test_the_farewell_of_a_slow_reader_says_why(engine: Engine, place: str, tmp_path: Path) -> None:
+    """One that begins to read again in time is told the code."""
+    async with running(engine, place, tmp_path, limits=Limits(subscriber_bytes=64 << 10)) as server:
+        seat = await server.seat("Ops")
+        async with hand_made(server, reads=SMALL) as slow:
+            await shaken(slow)
+            await all_live(server)
+            (listener,) = server.server.live._listeners()
+            for _ in range(60):
+                await write_many(server, seat, 1)
+                if listener.sink.unread() > (64 << 10):
+                    break
+
+            async def state() -> str:
+                await checkpoint()
+                return state_of(listener)
+
+            await eventually(state, lambda found: found != "OPEN")
+            opcode, data = await slow.frame()
+            while opcode == Opcode.TEXT:
+                opcode, data = await slow.frame()
+            assert (opcode, Close.parse(data).code) == (Opcode.CLOSE, 4008)
+            assert "resume" in Close.parse(data).reason
+
+
+@requirement("M24")
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_a_reader_that_reads_is_not_cut_however_much_comes_at_once(server: Running) -> None:
+    """A burst that is told in one go is more than one may leave unread: that is not the reader's fault."""
+    seat = await server.seat("Ops")
+    async with channel(server) as opened:
+        head = opened.frames[0]["head"]
+        await all_live(server)
+        await asyncio.gather(*(server.admin.send(seat.id, f"{number} {LARGE}") for number in range(40)))
+        events = await opened.upto(head + 40)
+    check_chain(events, head)
+
+
+@requirement("M24")
+async def test_a_resume_that_nobody_reads_waits_and_is_cut_by_the_clock(desk: Desk) -> None:
+    await write_many(desk.server, desk.ops, 40)
+    async with hand_made(desk.server, reads=SMALL) as slow:
+        await shaken(slow)
+        (listener,) = desk.server.server.live._listeners()
+        await slow.send(subscribe_frame(0))
+
+        async def unread() -> int:
+            await checkpoint()
+            return listener.sink.unread()
+
+        await eventually(unread, lambda size: size > (512 << 10))
+        assert listener.sink.unread() < (1 << 20) + 2 * len(LARGE)  # it waits, it does not pile up
+        for _ in range(3):
+            await desk.clock.advance(15)
+        await eventually(lambda: listeners_of(desk.server), lambda left: left == 0)
+
+
+@requirement("M24")
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_a_resume_that_is_read_slowly_but_steadily_is_not_cut(desk: Desk) -> None:
+    await write_many(desk.server, desk.ops, 60)
+    async with hand_made(desk.server, reads=1 << 16) as slow:
+        head = await shaken(slow)
+        (listener,) = desk.server.server.live._listeners()
+        await slow.send(subscribe_frame(0))
+        events: list[dict[str, Any]] = []
+
+        async def pending() -> int:
+            await checkpoint()
+            return listener.sink.unread()
+
+        while len(events) < head:
+            if len(events) < head - 40:
+                await eventually(pending, lambda size: size > 0)
+            await desk.clock.advance(15)
+            assert state_of(listener) == "OPEN", f"cut after {len(events)} of {head} events"
+            for _ in range(4):
+                while len(events) < head and "seq" not in (frame := await slow.told()):
+                    pass
+                if len(events) < head:
+                    events.append(frame)
+    check_chain(events, 0)
+
+
+@requirement("M24")
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+async def test_a_wish_that_takes_the_place_of_one_that_waits_for_its_reader_is_served(desk: Desk) -> None:
+    await write_many(desk.server, desk.ops, 40)
+    async with hand_made(desk.server, reads=SMALL) as slow:
+        head = await shaken(slow)
+        (listener,) = desk.server.server.live._listeners()
+        await slow.send(subscribe_frame(0))
+
+        async def waits() -> bool:
+            await checkpoint()
+            return listener.sink.unread() > (512 << 10) and not listener.live
+
+        await eventually(waits, bool)
+        for _ in range(3):
+            await slow.send(subscribe_frame(1))
+            await desk.server.admin.get("/orgs")
+        events: list[dict[str, Any]] = []
+        while not events or events[-1]["seq"] < head:
+            frame = await slow.told()
+            if frame.get("type") == "resumed":
+                events = []
+            elif "seq" in frame:
+                events.append(frame)
+        await desk.server.admin.send(desk.ops.id, "live")
+        events.append(await slow.told())
+    check_chain(events, 1)
+    assert events[-1]["payload"]["summary"] == "live"
+
+
+# -- signs of life -----------------------------------------------------------------------------------------------------
+
+
+@requirement("M24")
+async def test_a_quiet_channel_is_told_every_so_often_what_it_was_sent_last(desk: Desk) -> None:
+    async with channel(desk.server) as opened, streaming(desk.server) as stream:
+        head = opened.frames[0]["head"]
+        await stream.block()
+        await all_live(desk.server)
+        await desk.clock.advance(14)
+        await desk.say("one")
+        assert (await opened.frame())["seq"] == head + 1
+        for _ in range(3):
+            await desk.clock.advance(15)
+            assert await opened.frame() == {"type": "ping", "head_sent": head + 1}
+        text = b""
+        while text.count(b": alive\n\n") < 3:
+            text += await bounded(stream._reader.read(1000))
+
+
+@requirement("M24")
+async def test_a_ping_does_not_overtake_what_it_counts(desk: Desk) -> None:
+    """A workspace is told of its own alone: `head_sent` is the last it got, not the organisation's last."""
+    other = await desk.server.seat("Other")
+    async with channel(desk.server, desk.ops.token) as opened:
+        await all_live(desk.server)
+        await desk.server.admin.send(other.id, "for the other")
+        await desk.say("for Ops")
+        event = await opened.event()
+        await desk.server.admin.send(other.id, "for the other")
+        await desk.clock.advance(15)
+        assert (await opened.control("ping"))["head_sent"] == event["seq"]
+
+
+# -- a store that does not answer --------------------------------------------------------------------------------------
+
+
+@requirement("M24", "M33")
+async def test_channels_go_on_after_the_store_was_gone_and_miss_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, gone, refusals = desk.server.server.store, False, 0
+    rows = store.rows
+
+    async def failing(name: str, params: Any) -> Any:
+        nonlocal refusals
+        if gone and name.startswith("events_after"):
+            refusals += 1
+            raise StoreUnavailable
+        return await rows(name, params)
+
+    monkeypatch.setattr(store, "rows", failing)
+    async with channel(desk.server) as opened, streaming(desk.server) as stream:
+        head = opened.frames[0]["head"]
+        await stream.block()
+        await all_live(desk.server)
+        gone = True
+        for text in ("one", "two", "three"):
+            await desk.say(text)
+        await eventually(lambda: _number(lambda: refusals), lambda count: count >= 1)
+        await desk.clock.advance(1)
+        await eventually(lambda: _number(lambda: refusals), lambda count: count >= 2)
+        gone = False
+        await desk.clock.advance(1)
+        events = await opened.upto(head + 3)
+        blocks = [msgspec.json.decode((await stream.block())["data"]) for _ in range(3)]
+    check_chain(events, head)
+    assert blocks == events
+
+
+async def _number(look: Any) -> int:
+    await checkpoint()
+    return int(look())
+
+
+@requirement("M24")
+async def test_a_wish_while_the_store_is_gone_ends_the_channel_with_the_advice_to_resume(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with channel(server) as opened, channel(server) as other:
+        await all_live(server)
+
+        async def failing(_name: str, _params: Any) -> Any:
+            raise StoreUnavailable
+
+        with monkeypatch.context() as planted:
+            planted.setattr(server.server.store, "rows", failing)
+            await opened.subscribe(0)
+            bye = await opened.bye()
+        assert (bye.code, "resume" in bye.reason) == (1011, True)
+        await server.seat("Ops")
+        assert (await other.event())["event"] == "WORKSPACE_PROVISIONING"
+
+
+@requirement("M24", "M33")
+@pytest.mark.parametrize("engine", ["postgres"])
+async def test_channels_miss_nothing_when_postgresql_ends_all_sessions(server: Running, place: str) -> None:
+    seat = await server.seat("Ops")
+    async with channel(server) as opened:
+        head = opened.frames[0]["head"]
+        await all_live(server)
+        killer = await asyncpg.connect(place)
+        for number in range(3):
+            await killer.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+            async def sent(number: int = number) -> str:
+                try:
+                    return str((await server.admin.send(seat.id, str(number), message_id=f"m-{number}"))["status"])
+                except Exception as error:
+                    return str(error)
+
+            assert await eventually(sent, lambda said: said == "queued") == "queued"
+        await killer.close()
+        events = await opened.upto(head + 3)
+    check_chain(events, head)
+    assert [event["client_id"] for event in events] == ["m-0", "m-1", "m-2"]
+
+
+@requirement("M24", "P1")
+@pytest.mark.parametrize("engine", ["postgres"])
+async def test_a_session_that_ended_in_the_middle_of_something_is_an_outage_and_no_mistake(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What asyncpg says when the session it is about to use has just been lost is neither of its two usual families."""
+    fetch, planted = asyncpg.Pool.fetch, 2
+
+    async def lost(pool: Any, sql: str, *values: Any) -> Any:
+        nonlocal planted
+        if "FROM events" in sql and planted:
+            planted -= 1
+            raise asyncpg.InternalClientError("cannot switch to state 15; another operation (2) is in progress")
+        return await fetch(pool, sql, *values)
+
+    async with channel(server) as opened:
+        head = opened.frames[0]["head"]
+        await all_live(server)
+        monkeypatch.setattr(asyncpg.Pool, "fetch", lost)
+        await server.seat("Ops")
+        check_chain([await opened.event()], head)
+    assert planted == 0
+
+
+# -- mistakes of ours --------------------------------------------------------------------------------------------------
+
+
+@requirement("M24")
+async def test_a_mistake_of_ours_is_logged_and_ends_the_channels_so_that_they_start_over(
+    server: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who comes back at once, while another has not gone yet, is told what happens all the same."""
+    seat, feed = await server.seat("Ops"), server.server.live._feed
+    wait = feed.wait
+
+    async def mistaken(*args: Any) -> Any:
+        await wait(*args)
+        raise ZeroDivisionError("planted")
+
+    await write_many(server, seat, 30)
+    async with hand_made(server, reads=SMALL) as lingering:
+        monkeypatch.setattr(feed, "wait", mistaken)
+        await shaken(lingering)
+        (listener,) = server.server.live._listeners()
+        await lingering.send(subscribe_frame(0))  # and does not read: its line stays open for a while
+        await eventually(lambda: _number(listener.sink.unread), lambda size: size > (512 << 10))
+        async with channel(server) as opened:
+            head = opened.frames[0]["head"]
+            await opened.subscribe(head)
+            await opened.control("current")
+            with caplog.at_level(logging.ERROR, "molecule.live"):
+                await server.admin.send(seat.id, "one")
+                bye = await opened.bye()
+        assert (bye.code, "resume" in bye.reason) == (1011, True)
+        assert any(record.exc_info and "planted" in str(record.exc_info[1]) for record in caplog.records)
+        monkeypatch.undo()
+        async with channel(server) as again:
+            await again.subscribe(head)
+            await again.control("resumed")
+            await again.event()
+            await server.admin.send(seat.id, "two")
+            assert (await again.event())["payload"]["summary"] == "two"
+
+
+@requirement("M24")
+async def test_a_mistake_while_somebody_catches_up_ends_that_channel_alone(
+    server: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await server.seat("Ops")
+    feed = server.server.live._feed
+
+    async def mistaken(*_args: Any) -> Any:
+        raise ZeroDivisionError("planted")
+
+    async with channel(server) as opened, channel(server) as other:
+        await all_live(server)
+        with monkeypatch.context() as planted, caplog.at_level(logging.ERROR):
+            planted.setattr(feed, "after", mistaken)
+            await opened.subscribe(0)
+            assert (await opened.bye()).code == 1011
+        assert any("planted" in str((record.exc_info or (0, ""))[1]) for record in caplog.records)
+        await server.seat("More")
+        assert (await other.event())["event"] == "WORKSPACE_PROVISIONING"
+
+
+# -- the end -----------------------------------------------------------------------------------------------------------
+
+
+@requirement("M24", "O1")
+async def test_a_server_that_stops_says_goodbye_and_leaves_nothing_behind(
+    engine: Engine, place: str, tmp_path: Path
+) -> None:
+    before = asyncio.all_tasks()
+    async with contextlib.AsyncExitStack() as stack:
+        async with running(engine, place, tmp_path) as server:
+            seat = await server.seat("Ops")
+            sockets = [await stack.enter_async_context(channel(server)) for _ in range(5)]
+            streams = [await stack.enter_async_context(streaming(server)) for _ in range(5)]
+            await stack.enter_async_context(streaming(server, f"/workspaces/{seat.id}/events/stream"))
+            own = ours(asyncio.all_tasks() - before)
+            assert len(own) > 2
+        for opened in sockets:
+            bye = await opened.bye()
+            assert (bye.code, "resume" in bye.reason) == (1012, True)
+        for stream in streams:
+            await stream.block()  # its hello
+            assert await stream.hung_up()
+        assert [task for task in own if not task.done()] == []
+
+
+def ours(tasks: set[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
+    """The tasks that live channels started."""
+    rooms = ("molecule_core/edges/", "molecule_core/views/")
+    files = ((task, task.get_coro().cr_code.co_filename) for task in tasks)  # type: ignore[union-attr]
+    return [task for task, file in files if any(room in file for room in rooms)]
+
+
+@requirement("M24", "O1")
+@pytest.mark.parametrize("kind", ["socket", "stream"])
+@pytest.mark.parametrize("engine", ["sqlite"])
+async def test_a_reader_that_does_not_read_does_not_hold_up_the_end(
+    engine: Engine, place: str, tmp_path: Path, kind: str
+) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        async with running(engine, place, tmp_path) as server:
+            seat = await server.seat("Ops")
+            await write_many(server, seat, 40)
+            slow = await stack.enter_async_context(hand_made(server, reads=SMALL))
+            if kind == "socket":
+                await shaken(slow)
+                await slow.send(subscribe_frame(0))
+            else:
+                last = {"Last-Event-ID": f"{server.server.store.epoch}:0"}
+                await slow.send(request("GET", "/events/stream", token=ADMIN_TOKEN, headers=last))
+                await slow.head()
+            (listener,) = server.server.live._listeners()
+
+            async def unread() -> int:
+                await checkpoint()
+                return listener.sink.unread()
+
+            await eventually(unread, lambda size: size > (512 << 10))
+            started = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - started < IN_PROCESS_SECONDS - 1
+
+
+@requirement("M24")
+async def test_nothing_is_left_of_clients_that_have_gone(desk: Desk) -> None:
+    """No task of live channels; the clock of the signs of life ends at its next turn."""
+    before = asyncio.all_tasks()
+    for _ in range(3):
+        async with channel(desk.server), channel(desk.server, desk.ops.token), streaming(desk.server):
+            await all_live(desk.server)
+        async with hand_made(desk.server) as rude:
+            await shaken(rude)
+        async with hand_made(desk.server) as rude:
+            await rude.send(request("GET", "/events/stream", token=ADMIN_TOKEN))
+    await eventually(lambda: listeners_of(desk.server), lambda left: left == 0)
+    await desk.clock.advance(30)
+
+    async def left() -> list[str]:
+        await checkpoint()
+        return [repr(task) for task in ours(asyncio.all_tasks() - before)]
+
+    await eventually(left, lambda tasks: not tasks)
