@@ -380,6 +380,7 @@ async def test_a_stream_that_ends_before_its_first_event_misses_nothing(server: 
     for path in ("/events/stream", f"/workspaces/{seat.id}/events/stream"):
         async with streaming(server, path) as stream:
             first = await stream.block()
+        assert first["id"].startswith(f"{server.server.store.epoch}:")
         await server.admin.send(seat.id, "meanwhile")
         async with streaming(server, path, Last_Event_ID=first["id"]) as stream:
             while "meanwhile" not in (await stream.block()).get("data", ""):

@@ -144,7 +144,8 @@ async def all_live(server: Running) -> None:
 
     async def look() -> bool:
         await checkpoint()
-        return all(listener.live for listener in server.server.live._listeners())
+        listeners = server.server.live._listeners()
+        return listeners != [] and all(listener.live for listener in listeners)
 
     await eventually(look, bool)
 

@@ -125,6 +125,7 @@ async def test_everybody_is_told_what_the_spec_lets_them_see_and_nothing_else(
         world = await world_of(server, dice, stack)
         for _ in range(40):
             await act(world, dice)
+        assert all(len(org.parents) > 1 for org in world.orgs)
         for org in world.orgs:
             await _check_org(world, org)
 

@@ -12,7 +12,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 from websockets.frames import Close, Opcode
 
-from molecule_core.edges.live import Listener
+from molecule_core.edges.listeners import Listener
 from molecule_core.ground.errors import StoreUnavailable
 from molecule_core.ground.limits import Limits
 from tests.engines import Engine
@@ -500,4 +500,4 @@ async def test_nothing_is_left_of_clients_that_have_gone(desk: Desk) -> None:
         await checkpoint()
         return [repr(task) for task in ours(asyncio.all_tasks() - before)]
 
-    await eventually(left, lambda tasks: not tasks)
+    assert await eventually(left, lambda tasks: not tasks) == []

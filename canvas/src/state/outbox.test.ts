@@ -87,12 +87,15 @@ test("what the server shows itself is not kept", () => {
   expect(vault.keys("molecule")).toEqual([]);
 });
 
-test("another tab's messages appear and disappear with it", () => {
-  const vault = memoryVault();
-  const [one, other] = [new Outbox(vault, OWNER, new Line().send), new Outbox(vault, OWNER, new Line().send)];
+test("another tab's messages stand as they stand there, and go when they go there", async () => {
+  const [vault, line] = [memoryVault(), new Line()];
+  const [one, other] = [new Outbox(vault, OWNER, line.send), new Outbox(vault, OWNER, new Line().send)];
   void one.write("w", "from one", NOW, "c1");
   other.reread();
-  expect(states(other)).toEqual(["from one not_sent"]);
+  expect(states(other)).toEqual(["from one sending"]);
+  await line.answer(0, OFFLINE);
+  other.reread();
+  expect(other.entries.get()).toMatchObject([{ state: "not_sent", reason: one.entries.get()[0]?.reason }]);
   one.discard("c1");
   other.reread();
   expect(states(other)).toEqual([]);

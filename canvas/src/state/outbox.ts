@@ -28,12 +28,14 @@ export class Outbox {
   private readonly vault: Vault;
   private readonly prefix: string;
   private readonly send: Send;
+  /** What this tab is sending right now; what another tab is sending is that tab's to tell. */
+  private readonly underWay = new Set<string>();
 
   constructor(vault: Vault, owner: { org: string; user: string }, send: Send) {
     this.vault = vault;
     this.prefix = `molecule.unsent.${owner.org}.${owner.user}.`;
     this.send = send;
-    this.entries = createStore<readonly Unsent[]>(this.stored());
+    this.entries = createStore<readonly Unsent[]>(this.stored().map(leftBehind));
   }
 
   /** Shows the message at once, keeps it, and sends it. */
@@ -67,15 +69,19 @@ export class Outbox {
   reread(): void {
     const stored = new Map(this.stored().map((each) => [each.clientId, each]));
     this.entries.update((all) => {
-      const kept = all.filter((each) => each.state === "stored" || stored.has(each.clientId));
-      const known = new Set(kept.map((each) => each.clientId));
-      return [...kept, ...[...stored.values()].filter((each) => !known.has(each.clientId))].sort(byTime);
+      const own = all.filter(
+        (each) => each.state === "stored" || (this.underWay.has(each.clientId) && stored.has(each.clientId)),
+      );
+      for (const { clientId } of own) stored.delete(clientId);
+      return [...own, ...stored.values()].sort(byTime);
     });
   }
 
   private async deliver(entry: Unsent): Promise<void> {
     this.keep(entry);
+    this.underWay.add(entry.clientId);
     const result = await this.send(entry.workspaceId, entry.clientId, entry.text);
+    this.underWay.delete(entry.clientId);
     if (this.find(entry.clientId) === undefined) return;
     if (result.ok) this.confirm(entry.clientId);
     else this.keep({ ...entry, state: "not_sent", reason: result.reason, again: result.again });
@@ -89,9 +95,8 @@ export class Outbox {
   }
 
   private keep(entry: Unsent): void {
-    const { clientId, workspaceId, at } = entry;
-    this.vault.set(this.prefix + clientId, JSON.stringify({ clientId, workspaceId, text: entry.text, at }));
-    this.entries.update((all) => [...all.filter((each) => each.clientId !== clientId), entry].sort(byTime));
+    this.vault.set(this.prefix + entry.clientId, JSON.stringify(entry));
+    this.entries.update((all) => [...all.filter((each) => each.clientId !== entry.clientId), entry].sort(byTime));
   }
 
   private find(clientId: string): Unsent | undefined {
@@ -112,6 +117,10 @@ function byTime(one: Unsent, other: Unsent): number {
 }
 
 /** An entry of an earlier page. Whether it arrived is not known, so the person decides; sending it again is safe. */
+function leftBehind(entry: Unsent): Unsent {
+  return { ...entry, state: "not_sent", reason: LEFT_BEHIND, again: false };
+}
+
 function parse(stored: string | null): Unsent | null {
   if (stored === null) return null;
   try {
@@ -119,7 +128,8 @@ function parse(stored: string | null): Unsent | null {
     const [clientId, workspaceId] = [text(value, "clientId"), text(value, "workspaceId")];
     const [words, at] = [text(value, "text"), text(value, "at")];
     if (clientId === null || workspaceId === null || words === null || at === null) return null;
-    return { clientId, workspaceId, text: words, at, state: "not_sent", reason: LEFT_BEHIND, again: false };
+    const state = text(value, "state") === "sending" ? "sending" : "not_sent";
+    return { clientId, workspaceId, text: words, at, state, reason: text(value, "reason"), again: false };
   } catch {
     return null;
   }

@@ -322,7 +322,7 @@ def _logged(answer: T, activity: Activity, event: str) -> WriteSet[T]:
     return WriteSet(
         answer,
         [("insert_activity", activity)],
-        [Event(event, activity.workspace_id, "activity", activity.id)],
+        [Event(event, activity.workspace_id, "activity", activity.id, at=activity.created_at)],
         (log_key(activity.workspace_id), org_key(activity.org_id)),
     )
 

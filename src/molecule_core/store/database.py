@@ -51,7 +51,8 @@ Step = Read | Take | Peek
 class Event(NamedTuple):
     """A fact for the journal: a name of `wire.events.EVENTS`, whose it is, and what it is about.
 
-    `payload` is JSON, or None where the payload is made from the entity when it is read."""
+    `payload` is JSON, or None where the payload is made from the entity when it is read. `at` (microseconds) is when
+    it happened, if its entity says so too; otherwise it happens when it is written."""
 
     name: str
     workspace_id: str
@@ -59,6 +60,7 @@ class Event(NamedTuple):
     entity_id: str
     rev: int = 0
     payload: bytes | None = None
+    at: int | None = None
 
 
 class WriteSet(Struct, Generic[T]):

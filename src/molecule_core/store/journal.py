@@ -41,7 +41,7 @@ def entry(org_id: str, seq: int, event: Event, at: int) -> Params:
         "entity_kind": event.entity_kind,
         "entity_id": event.entity_id,
         "rev": event.rev,
-        "at": at,
+        "at": at if event.at is None else event.at,
         "payload": None if event.payload is None else event.payload.decode(),
     }
 

@@ -1,0 +1,102 @@
+"""A real browser on a real server: Chromium is started once, each test has a context of its own.
+
+Whatever a test does, its pages must have said nothing on the console that is an error, broken no rule of the content
+security policy, and asked nobody but the server: that is checked at the end of each.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, async_playwright
+
+from tests.canvas.browser_binary import find_browser
+from tests.canvas.desk import Desk
+from tests.canvas.stage import Stage, staged
+from tests.running import running
+from tests.waits import PROCESS_START_SECONDS
+
+_FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --font-render-hinting=none --force-color-profile=srgb "
+    # Every tab paints, also one that another tab hides: to its page it looks like the one in front.
+    "--disable-renderer-backgrounding --disable-backgrounding-occluded-windows --disable-background-timer-throttling "
+    "--hide-scrollbars --disable-dev-shm-usage --remote-debugging-port=0 about:blank"
+)
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address at which a Chromium of this test run takes orders."""
+    program = find_browser()
+    if program is None:
+        if os.environ.get("CI"):
+            pytest.fail("there is no browser on this machine; scripts/browser gets one")
+        pytest.skip("no browser: install Chromium, or set MOLECULE_BROWSER to the path of one")
+    profile = tmp_path_factory.mktemp("profile")
+    command = [program, f"--user-data-dir={profile}", *_FLAGS.split()]
+    said = (profile / "said").open("wb")
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+    try:
+        yield _address(process, profile / "said")
+    finally:
+        process.terminate()
+        try:
+            process.wait(PROCESS_START_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        said.close()
+
+
+def _address(process: "subprocess.Popen[bytes]", said: Path) -> str:
+    """What the browser says of itself once it listens."""
+    looks = int(PROCESS_START_SECONDS * 20)
+    for _ in range(looks):
+        if found := re.search(r"DevTools listening on (ws://\S+)", said.read_text(errors="replace")):
+            return found[1]
+        try:
+            process.wait(1 / 20)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    raise AssertionError(f"the browser did not start: {said.read_text(errors='replace')[-2000:]}")
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """For a whole file, so that its tests can share what is slow to start."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def browser(chromium: str, anyio_backend: str) -> AsyncIterator[Browser]:
+    """The browser, as the driver of this file's tests sees it."""
+    async with async_playwright() as driver:
+        yield await driver.chromium.connect_over_cdp(chromium)
+
+
+@pytest.fixture
+async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
+    """A server with a small company of agents, all online."""
+    async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path) as server:
+        yield await staged(server)
+
+
+@pytest.fixture
+async def desk(browser: Browser, stage: Stage) -> AsyncIterator[Desk]:
+    """A person at the page of that company, not logged in yet."""
+    desk = Desk(browser, stage)
+    yield desk
+    await desk.close()
+
+
+@pytest.fixture
+async def empty_desk(browser: Browser, tmp_path: Path) -> AsyncIterator[Desk]:
+    """A person at the page of an organisation in which nobody works yet."""
+    async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path) as server:
+        desk = Desk(browser, Stage(server))
+        yield desk
+        await desk.close()

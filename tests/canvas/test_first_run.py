@@ -1,0 +1,133 @@
+"""The first thing a person sees, and what stands there while there is nothing to show: each case has its own words."""
+
+import asyncio
+import json
+
+from playwright.async_api import Page, Route, expect
+
+from tests.canvas.desk import Desk
+from tests.requirements import requirement
+
+
+async def copied(page: Page, label: str) -> str:
+    """What the copy button of that name puts on the clipboard."""
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("button", name=label).click()
+    await expect(page.get_by_text("Copied")).to_be_attached()
+    text: str = await page.evaluate("() => navigator.clipboard.readText()")
+    return text
+
+
+@requirement("C57")
+async def test_an_empty_organisation_offers_three_ways_to_start_and_each_works(empty_desk: Desk) -> None:
+    page = await empty_desk.open()
+    await expect(page.get_by_role("heading", name="Nobody works here yet")).to_be_visible()
+    ways = page.get_by_role("main").get_by_role("listitem")
+    await expect(ways.get_by_role("heading")).to_have_text(["Connect an agent", "Watch the demo", "Read how it works"])
+    assert await copied(page, "Copy: the command that starts the demo") == "molecule up --demo"
+    command = await copied(page, "Copy: the command that fetches the API's description")
+    assert command == f"curl -sS {empty_desk.stage.server.url}/openapi.json"
+    described = await empty_desk.stage.admin.get(command.rpartition(empty_desk.stage.server.url)[2])
+    assert described["openapi"].startswith("3.1")
+    await ways.get_by_role("button", name="Connect an agent").click()
+    await expect(page.get_by_role("heading", name="Connect an agent")).to_be_visible()
+
+
+@requirement("C57")
+async def test_the_first_agent_is_seen_to_arrive_and_takes_the_place_of_the_first_view(empty_desk: Desk) -> None:
+    stage = empty_desk.stage
+    page = await empty_desk.open("/app/connect")
+    await page.get_by_label("Name").fill("Scout")
+    await page.get_by_role("button", name="Make the seat").click()
+    token = await page.get_by_text("This token is shown only now").locator("xpath=../..").locator("code").inner_text()
+    steps = page.get_by_role("region", name="Arrival").get_by_role("listitem")
+    await expect(steps.filter(has_text=": done")).to_have_text(["Seat made: done"])
+    agent = stage.server.api(token)
+    (seat,) = await stage.admin.get("/workspaces")
+    await agent.post("/registry/register", {"id": seat["id"], "agent_card": {"name": "Scout"}})
+    await expect(steps.filter(has_text="Agent registered")).to_contain_text("done")
+    await page.get_by_role("button", name="Send the test message").click()
+    (message,) = await agent.claim(seat["id"], wait=5)
+    await agent.ack(seat["id"], message)
+    await agent.post(f"/workspaces/{seat['id']}/notify", {"message": "I am here."})
+    await agent.post("/registry/heartbeat", {"workspace_id": seat["id"]})
+    await expect(page.get_by_text("The agent is connected.")).to_be_attached()
+    await page.get_by_role("link", name="Org").click()
+    await expect(page.get_by_role("treeitem", name="Scout")).to_be_visible()
+    assert await page.get_by_text("Nobody works here yet").count() == 0
+
+
+@requirement("C57")
+async def test_a_seat_without_a_name_is_refused_in_words_at_its_field(empty_desk: Desk) -> None:
+    page = await empty_desk.open("/app/connect")
+    await page.get_by_role("button", name="Make the seat").click()
+    name = page.get_by_label("Name")
+    await expect(name).to_be_focused()
+    await expect(name).to_have_accessible_description("Give the agent a name, so that people find it.")
+    assert await empty_desk.stage.admin.get("/workspaces") == []
+
+
+@requirement("C57")
+async def test_while_the_organisation_is_read_the_page_says_so(desk: Desk) -> None:
+    page = await desk.open("/app/settings")
+    open_ = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await open_.wait()
+        await route.continue_()
+
+    await page.route("**/snapshot", hold)
+    await page.goto(desk.stage.server.url + "/app/org")
+    await expect(page.get_by_role("heading", name="Reading the organisation…")).to_be_visible()
+    assert await page.get_by_text("Nobody works here yet").count() == 0
+    open_.set()
+    await expect(page.get_by_role("tree")).to_be_visible()
+    assert await page.get_by_role("heading", name="Reading the organisation…").count() == 0
+
+
+@requirement("C57")
+async def test_an_organisation_that_cannot_be_read_is_told_with_the_reason_and_read_later(desk: Desk) -> None:
+    page = await desk.open("/app/settings")
+    desk.forgiven.append("status of 503")
+    problem = {"status": 503, "error": "The database does not answer.", "code": "store_down"}
+    headers = {"content-security-policy": "default-src 'none'"}
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=503, body=json.dumps(problem), headers=headers)
+
+    await page.route("**/snapshot", refuse)
+    await page.goto(desk.stage.server.url + "/app/org")
+    told = page.get_by_role("main")
+    await expect(told.get_by_role("heading", name="The organisation could not be read")).to_be_visible()
+    await expect(told).to_contain_text("The database does not answer. The page goes on trying.")
+    await page.unroute("**/snapshot")
+    await expect(page.get_by_role("tree")).to_be_visible()
+    assert await page.get_by_text("could not be read").count() == 0
+
+
+@requirement("C57")
+async def test_a_server_that_is_away_has_a_view_of_its_own_with_a_way_to_try_again(desk: Desk) -> None:
+    page = await desk.open("/app/settings")
+    desk.forgiven.append("net::ERR_CONNECTION_REFUSED")
+
+    async def cut(route: Route) -> None:
+        await route.abort("connectionrefused")
+
+    await page.route("**/session", cut)
+    await page.goto(desk.stage.server.url + "/app/org")
+    await expect(page.get_by_role("heading", name="Molecule cannot be reached")).to_be_visible()
+    await expect(page.get_by_text("The server did not answer.")).to_be_visible()
+    await page.unroute("**/session")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_role("tree")).to_be_visible()
+    assert page.url.endswith("/app/org")
+
+
+@requirement("C57")
+async def test_a_filter_that_fits_nobody_says_so_and_shows_all_again(desk: Desk) -> None:
+    page = await desk.open()
+    await page.get_by_role("searchbox", name="Filter agents").fill("zebra")
+    await expect(page.get_by_role("heading", name="No agent matches “zebra”")).to_be_visible()
+    await page.get_by_role("button", name="Show all agents").click()
+    await expect(page.get_by_role("treeitem")).to_have_count(12)
+    assert await page.get_by_role("heading", name="No agent matches").count() == 0

@@ -1,0 +1,169 @@
+"""Getting in and out: the code of a link is nowhere afterwards, and who logs out is out in every tab."""
+
+import asyncio
+
+from playwright.async_api import BrowserContext, Page, Route, expect
+
+from tests.canvas.desk import Desk
+from tests.requirements import requirement
+
+LOGGED_OUT = "Log in to Molecule"
+# All that a page can keep in a browser, as one text.
+_STORED = """
+async () => JSON.stringify([
+  { ...localStorage },
+  { ...sessionStorage },
+  document.cookie,
+  (await indexedDB.databases()).map((each) => each.name),
+  await caches.keys(),
+  history.state,
+])
+"""
+
+
+async def traces(page: Page, said: list[str]) -> str:
+    """Everything that is left of what a page was told: address, history, storage, console, what it asked for."""
+    session = await page.context.new_cdp_session(page)
+    history = await session.send("Page.getNavigationHistory")
+    visited = [each["url"] for each in history["entries"]]
+    return "\n".join([page.url, *visited, str(await page.evaluate(_STORED)), *said])
+
+
+def listen(context: BrowserContext) -> list[str]:
+    """Notes from now on what pages say on the console and which addresses they ask."""
+    said: list[str] = []
+    context.on("console", lambda message: said.append(f"console: {message.text}"))
+    context.on("request", lambda request: said.append(f"request: {request.url} {request.headers.get('referer')}"))
+    return said
+
+
+@requirement("C74")
+async def test_the_code_of_a_link_leaves_the_address_before_the_server_answers_and_is_kept_nowhere(desk: Desk) -> None:
+    context = await desk.context()
+    said, link = listen(context), await desk.stage.link()
+    code = link.rpartition("=")[2]
+    page = await context.new_page()
+    answer, asked = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await answer.wait()
+        await route.continue_()
+
+    await page.route("**/login", hold)
+    await page.goto(link)
+    async with asyncio.timeout(5):
+        await asked.wait()
+    assert page.url == desk.stage.server.url + "/app/"
+    answer.set()
+    await expect(page.get_by_role("tree")).to_be_visible()
+    assert len(code) >= 16
+    assert code not in await traces(page, said)
+    assert await page.evaluate("() => document.cookie") == ""
+
+
+@requirement("C74")
+async def test_a_page_for_which_a_link_was_opened_forgets_it_when_the_server_is_away(desk: Desk) -> None:
+    desk.forgiven.append("net::ERR_CONNECTION_REFUSED")
+    context = await desk.context()
+    said, link = listen(context), await desk.stage.link()
+    page = await context.new_page()
+
+    async def cut(route: Route) -> None:
+        await route.abort("connectionrefused")
+
+    await page.route("**/login", cut)
+    await page.goto(link)
+    await expect(page.get_by_role("heading", name="Molecule cannot be reached")).to_be_visible()
+    assert link.rpartition("=")[2] not in await traces(page, said)
+
+
+@requirement("C57")
+async def test_a_link_opened_while_the_server_is_away_works_when_it_is_back(desk: Desk) -> None:
+    desk.forgiven.append("net::ERR_CONNECTION_REFUSED")
+    page = await (await desk.context()).new_page()
+
+    async def cut(route: Route) -> None:
+        await route.abort("connectionrefused")
+
+    await page.route("**/login", cut)
+    await page.goto(await desk.stage.link())
+    await page.get_by_role("heading", name="Molecule cannot be reached").wait_for()
+    await page.unroute("**/login")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_role("tree")).to_be_visible()
+    assert page.url == desk.stage.server.url + "/app/"
+
+
+@requirement("C74")
+async def test_a_used_link_says_so_and_lets_nobody_in(desk: Desk) -> None:
+    link = await desk.stage.link()
+    for opened in (False, True):
+        page = await (await desk.context()).new_page()
+        await page.goto(link)
+        if not opened:
+            await page.get_by_role("tree").wait_for()
+            continue
+        await expect(page.get_by_role("heading", name=LOGGED_OUT)).to_be_visible()
+        await expect(page.get_by_role("alert")).to_contain_text("used")
+        assert (await page.request.get(desk.stage.server.url + "/session")).status == 401
+
+
+@requirement("C74")
+async def test_a_person_who_is_not_logged_in_sees_only_how_to_get_in(desk: Desk) -> None:
+    page = await (await desk.context()).new_page()
+    await page.goto(f"{desk.stage.server.url}/app/chat/{desk.stage.seats['Lead'].id}")
+    await expect(page.get_by_role("heading", name=LOGGED_OUT)).to_be_visible()
+    await expect(page.get_by_text("molecule login-link")).to_be_visible()
+    assert await page.get_by_role("alert").count() == 0
+    assert "Lead" not in await page.content()
+
+
+@requirement("C74")
+async def test_whoever_logs_out_is_out_in_every_tab_and_sees_nothing_of_the_organisation(desk: Desk) -> None:
+    first = await desk.open()
+    second = await first.context.new_page()
+    await second.goto(f"{desk.stage.server.url}/app/chat/{desk.stage.seats['Reader'].id}")
+    await second.get_by_role("textbox", name="Message to Reader").wait_for()
+    await first.goto(desk.stage.server.url + "/app/settings")
+    await first.get_by_role("button", name="Log out").click()
+    for page, words in ((first, "You have logged out."), (second, "Your session has ended.")):
+        await expect(page.get_by_role("heading", name=LOGGED_OUT)).to_be_visible()
+        await expect(page.get_by_role("alert")).to_have_text(words)
+        assert "Reader" not in await page.content()
+
+
+@requirement("C74")
+async def test_a_session_that_ends_elsewhere_leads_to_the_way_in(desk: Desk) -> None:
+    page = await desk.open()
+    await page.get_by_text("Live", exact=True).wait_for()
+    headers = {"X-Molecule-Client": "canvas", "Origin": desk.stage.server.url}
+    ended = await page.request.post(desk.stage.server.url + "/logout", data={}, headers=headers)
+    assert ended.ok
+    await expect(page.get_by_role("heading", name=LOGGED_OUT)).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_text("Your session has ended.")
+
+
+@requirement("C74")
+async def test_the_token_of_a_new_seat_is_shown_once_and_kept_nowhere(desk: Desk) -> None:
+    page = await desk.open("/app/connect")
+    said = listen(page.context)
+    await page.get_by_label("Name").fill("Courier")
+    async with page.expect_response("**/workspaces") as made:
+        await page.get_by_role("button", name="Make the seat").click()
+    token = (await (await made.value).json())["connection"]["auth_token"]
+    await expect(page.get_by_text(token).first).to_be_visible()
+    assert (await page.content()).count(token) >= 2  # the token itself, and the commands to paste
+    await page.get_by_role("button", name="I have it, hide it").click()
+    await expect(page.get_by_text("The token is hidden")).to_be_visible()
+    await expect(page.get_by_role("region", name="Commands", exact=True)).to_contain_text("••••••••")
+    assert token not in await page.content()
+    assert token not in await traces(page, said)
+    for way in ("Settings", "Connect"):
+        await page.get_by_role("link", name=way).click()
+    await page.get_by_role("button", name="Make the seat").wait_for()
+    await page.go_back()
+    assert token not in await page.content()
+    await page.reload()
+    await page.get_by_role("navigation").wait_for()
+    assert token not in await page.content() + await traces(page, said)

@@ -1,0 +1,148 @@
+"""The server dies, is started again, or comes back from a backup: the page finds its own way, and tells no lies."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from molecule_core.ground.clock import SystemClock
+from molecule_core.ground.ids import Ids, SystemRandomness
+from molecule_core.store.backup import back_up, restore
+from tests.canvas.chat import Chat, chat_path
+from tests.canvas.desk import Desk
+from tests.canvas.stage import Stage
+from tests.canvas.watching import is_marked, mark, story
+from tests.journeys.processes import free_port, serving
+from tests.requirements import requirement
+from tests.running import ADMIN_TOKEN, Running
+from tests.waits import PROCESS_START_SECONDS
+
+# What a browser says by itself while nobody listens.
+NOBODY = (
+    "net::ERR_CONNECTION_REFUSED",
+    "net::ERR_CONNECTION_RESET",
+    "net::ERR_EMPTY_RESPONSE",
+    "WebSocket connection to",
+)
+
+
+class Away(Running):
+    """A server in a process of its own, through all its lives on one port."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self._apis = []
+        self.admin = self.api(ADMIN_TOKEN)
+
+
+class Lives(Stage):
+    """A company on such a server."""
+
+    async def link(self) -> str:
+        """A one-time login link for the owner."""
+        org_id = (await self.admin.get("/orgs"))[0]["id"]
+        return str((await self.admin.post(f"/orgs/{org_id}/login-links", {}))["url"])
+
+
+def again(stage: Stage) -> None:
+    """The server lives anew: nobody's old connection leads anywhere."""
+    stage.server.admin = stage.server.api(ADMIN_TOKEN)
+    for seat in stage.seats.values():
+        seat.api = stage.server.api(seat.token)
+
+
+@pytest.fixture
+def port() -> int:
+    """A port that is the server's in all its lives."""
+    return free_port()
+
+
+@pytest.fixture
+async def desk(browser: Browser, port: int) -> AsyncIterator[Desk]:
+    """A person who knows the address of such a server."""
+    server = Away(port)
+    desk = Desk(browser, Lives(server))
+    desk.forgiven.extend(NOBODY)
+    yield desk
+    await desk.close()
+    await server.close()
+
+
+async def arrive(desk: Desk) -> tuple[Page, Chat]:
+    """A company with a lead, and the person reads the lead's chat."""
+    for name in ("Lead", "Writer"):
+        await desk.stage.add(name)
+    page = await desk.open(chat_path(desk.stage, "Lead"))
+    await mark(page)
+    return page, Chat(page, "Lead")
+
+
+async def expect_live(page: Page) -> None:
+    """The page finds the server by itself; how long it pauses between two tries is at most five seconds."""
+    live = expect(page.get_by_role("banner"))
+    await live.to_contain_text("Live", timeout=PROCESS_START_SECONDS * 1000)
+    assert await is_marked(page)
+
+
+@requirement("C1")
+async def test_after_kill_9_the_page_goes_on_by_itself_and_shows_all_once(
+    desk: Desk, port: int, tmp_path: Path
+) -> None:
+    async with serving(tmp_path, port) as first:
+        page, chat = await arrive(desk)
+        await chat.write("a question")
+        await expect(chat.message("a question")).to_contain_text("Stored")
+        said = ["a question", *(f"before {number}" for number in range(5))]
+        for words in said[1:]:
+            await desk.stage.say("Lead", words)
+        await first.kill()
+    await expect(page.get_by_role("status").filter(has_text="Connection lost")).to_be_visible()
+    await chat.write("while nobody was there")
+    await expect(chat.message("while nobody was there")).to_contain_text("Not sent")
+    async with serving(tmp_path, port):
+        again(desk.stage)
+        after = [f"after {number}" for number in range(5)]
+        for words in after:
+            await desk.stage.say("Lead", words)
+        await expect_live(page)
+        await chat.shows(after[-1])
+        await expect(chat.message("while nobody was there")).to_contain_text("Stored")
+        assert sorted(await chat.texts()) == sorted([*said, *after, "while nobody was there"])
+        assert [words for words in await chat.texts() if words in said + after] == said + after
+        assert await desk.stage.heard_by("Lead") == ["a question", "while nobody was there"]
+
+
+@requirement("C4")
+async def test_after_a_restore_from_a_backup_the_page_shows_what_a_fresh_one_shows(
+    desk: Desk, port: int, tmp_path: Path
+) -> None:
+    state, copy = tmp_path / "state", tmp_path / "copy"
+    async with serving(state, port) as first:
+        page, chat = await arrive(desk)
+        await desk.stage.say("Lead", "said before the backup")
+        await chat.shows("said before the backup")
+        await asyncio.to_thread(back_up, state, copy)
+        await chat.write("asked after it")
+        await desk.stage.say("Lead", "answered after it")
+        await desk.stage.say("Writer", "news after it")
+        await desk.stage.add("Latecomer", "Lead")
+        await chat.shows("asked after it", "answered after it")
+        await expect(page.get_by_role("link", name="Latecomer")).to_be_visible()
+        await first.kill()
+    clock = SystemClock()
+    await asyncio.to_thread(restore, copy, state, clock=clock, ids=Ids(clock, SystemRandomness()))
+    async with serving(state, port):
+        again(desk.stage)
+        await expect_live(page)
+        await expect(page.get_by_role("link", name="Latecomer")).to_have_count(0)
+        await expect(chat.message("after it")).to_have_count(0)
+        assert await chat.texts() == ["said before the backup"]
+        await desk.stage.say("Lead", "said in the new life")
+        await chat.shows("said in the new life")
+        fresh = await desk.tab(page.context, chat_path(desk.stage, "Lead"))
+        await Chat(fresh, "Lead").shows("said in the new life")
+        await expect(fresh.get_by_role("banner")).to_contain_text("Live")
+        assert await story(page) == await story(fresh)

@@ -1,0 +1,139 @@
+"""A page of another origin cannot act for a person who is logged in here.
+
+The other page comes from another port of the same machine: to a browser that is the same site, so the cookie goes along
+whatever its SameSite says, and only the server's own look at the origin stands in the way.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from tests.canvas.stage import Stage
+from tests.requirements import requirement
+
+_PAGE = b"""<!doctype html><title>Elsewhere</title><p>Free games</p>"""
+_SOCKET = """
+(url) => new Promise((done) => {
+  const socket = new WebSocket(url);
+  socket.onmessage = (message) => done(JSON.parse(message.data).type);
+  socket.onclose = () => done("closed");
+  socket.onerror = () => done("refused");
+})
+"""
+_POST = """
+([url, body, options]) => fetch(url, { method: "POST", body, credentials: "include", ...options }).then(
+  (response) => response.status || response.type,
+  () => "refused",
+)
+"""
+_FORM = """
+([url, name, value]) => {
+  const form = Object.assign(document.createElement("form"), { method: "post", action: url, enctype: "text/plain" });
+  form.append(Object.assign(document.createElement("input"), { name, value }));
+  document.body.append(form);
+  form.submit();
+}
+"""
+
+
+@asynccontextmanager
+async def _serving() -> AsyncIterator[str]:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        length = str(len(_PAGE)).encode()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n")
+        writer.write(b"content-length: " + length + b"\r\n\r\n" + _PAGE)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+
+@pytest.fixture
+async def pages(browser: Browser, stage: Stage) -> AsyncIterator[tuple[Page, Page]]:
+    """Two tabs of a person who is logged in: our page, and one that comes from elsewhere."""
+    context = await browser.new_context()
+    own, other = await context.new_page(), await context.new_page()
+    await own.goto(await stage.link())
+    await own.get_by_role("tree").wait_for()
+    async with _serving() as elsewhere:
+        await other.goto(elsewhere)
+        yield own, other
+        await context.close()
+
+
+def message(text: str) -> str:
+    """A command that writes to an agent."""
+    part = f'{{"role":"user","messageId":"m-{text}","parts":[{{"kind":"text","text":"{text}"}}]}}'
+    return f'{{"jsonrpc":"2.0","id":"1","method":"message/send","params":{{"message":{part}}}}}'
+
+
+@requirement("C75")
+async def test_another_origin_cannot_open_the_live_channel(pages: tuple[Page, Page], stage: Stage) -> None:
+    own, other = pages
+    url = stage.server.url.replace("http:", "ws:") + "/ws"
+    assert await own.evaluate(_SOCKET, url) == "hello"
+    assert await other.evaluate(_SOCKET, url) == "refused"
+
+
+@requirement("C75")
+async def test_another_origin_cannot_write_to_an_agent_by_any_kind_of_post(
+    pages: tuple[Page, Page], stage: Stage
+) -> None:
+    own, other = pages
+    url = f"{stage.server.url}/workspaces/{stage.seats['Lead'].id}/a2a"
+    ours = {"headers": {"Content-Type": "application/json", "X-Molecule-Client": "canvas"}}
+    tries: list[tuple[str, dict[str, Any]]] = [
+        ("plain", {"mode": "no-cors", "headers": {"Content-Type": "text/plain"}}),
+        ("json", {"headers": {"Content-Type": "application/json"}}),
+        ("disguised", ours),
+        ("beacon", {"mode": "no-cors", "keepalive": True}),
+    ]
+    for name, options in tries:
+        assert await other.evaluate(_POST, [url, message(name), options]) in ("refused", "opaque")
+    assert await own.evaluate(_POST, [url, message("own"), ours]) == 200
+    assert await stage.heard_by("Lead") == ["own"]
+
+
+@requirement("C75")
+async def test_a_form_of_another_origin_is_refused(pages: tuple[Page, Page], stage: Stage) -> None:
+    _, other = pages
+    url = f"{stage.server.url}/workspaces/{stage.seats['Lead'].id}/a2a"
+    text = message("form")
+    async with other.expect_navigation() as gone:
+        await other.evaluate(_FORM, [url, text[:-1] + ',"pad":"', '"}'])
+    response = await gone.value
+    assert response is not None
+    assert response.status == 403
+    assert await stage.heard_by("Lead") == []
+
+
+@requirement("C75")
+async def test_another_origin_reads_nothing_and_logs_nobody_out_or_in(pages: tuple[Page, Page], stage: Stage) -> None:
+    own, other = pages
+    read: Callable[..., Awaitable[Any]] = other.evaluate
+    for path in ("/session", "/workspaces", f"/workspaces/{stage.seats['Lead'].id}/chat-history"):
+        get = "(url) => fetch(url, { credentials: 'include' }).then((response) => response.text(), () => 'refused')"
+        assert await read(get, stage.server.url + path) == "refused"
+    assert await read(_POST, [stage.server.url + "/logout", "{}", {"mode": "no-cors"}]) in ("refused", "opaque")
+    assert await own.evaluate("() => fetch('/session').then((response) => response.status)") == 200
+
+
+@requirement("C75")
+async def test_our_page_cannot_be_put_into_a_frame_of_another(pages: tuple[Page, Page], stage: Stage) -> None:
+    _, other = pages
+    url = stage.server.url + "/app/org"
+    await other.evaluate(
+        "(url) => document.body.append(Object.assign(document.createElement('iframe'), { src: url }))", url
+    )
+    frame = other.frame_locator("iframe")
+    async with asyncio.timeout(5):
+        while not any(each.url.startswith("chrome-error:") for each in other.frames):
+            await other.wait_for_event("framenavigated")
+    assert await frame.get_by_role("tree").count() == 0

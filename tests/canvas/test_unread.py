@@ -1,0 +1,137 @@
+"""What was not read: counted per chat and in all, in every tab, and gone everywhere once it was read."""
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.canvas.chat import Chat, chat_path
+from tests.canvas.desk import Desk
+from tests.canvas.history import say_many
+from tests.requirements import requirement
+
+HIDDEN = """() => {
+  let hidden = false;
+  Object.defineProperty(document, "visibilityState", { get: () => hidden ? "hidden" : "visible" });
+  window.hide = value => { hidden = value; document.dispatchEvent(new Event("visibilitychange")); };
+}"""
+
+
+@pytest.fixture
+async def page(desk: Desk) -> Page:
+    """The list of chats."""
+    page = await desk.open("/app/chat")
+    await expect(page.get_by_role("banner")).to_contain_text("Live")
+    return page
+
+
+def entry(page: Page, name: str) -> Locator:
+    return page.get_by_role("region", name="Conversations").get_by_role("link", name=name)
+
+
+async def expect_unread(page: Page, chats: dict[str, int]) -> None:
+    """The chats have so many unread messages, and the whole page agrees."""
+    total = sum(chats.values())
+    for name, count in chats.items():
+        unread = entry(page, name).get_by_text("unread")
+        await (
+            expect(entry(page, name)).to_contain_text(f"{count} unread") if count else expect(unread).to_have_count(0)
+        )
+    main = page.get_by_role("navigation", name="Main").get_by_role("link", name="Chats")
+    await expect(main).to_have_accessible_name(f"Chats {total} unread" if total else "Chats")
+    title = f"({total}) Default · Molecule" if total else "Default · Molecule"
+    await expect(page).to_have_title(title)
+    assert await page.title() == title
+
+
+@requirement("C17")
+async def test_unread_messages_are_counted_per_chat_in_all_and_in_the_title(desk: Desk, page: Page) -> None:
+    await expect_unread(page, {"Lead": 0, "Reader": 0})
+    for words in ("one", "two", "three"):
+        await desk.stage.say("Lead", words)
+    await desk.stage.say("Reader", "other")
+    await expect_unread(page, {"Lead": 3, "Reader": 1})
+    await page.reload()
+    await expect_unread(page, {"Lead": 3, "Reader": 1})
+
+
+@requirement("C17")
+async def test_reading_a_chat_clears_it_in_all_tabs_and_for_good(desk: Desk, page: Page) -> None:
+    await desk.stage.say("Lead", "news")
+    await desk.stage.say("Reader", "other")
+    other = await desk.tab(page.context, "/app/chat")
+    await expect_unread(other, {"Lead": 1, "Reader": 1})
+    async with page.expect_response("**/chat/read"):
+        await entry(page, "Lead").click()
+    for each in (page, other):
+        await expect_unread(each, {"Lead": 0, "Reader": 1})
+    elsewhere = await desk.open("/app/chat")
+    await expect_unread(elsewhere, {"Lead": 0, "Reader": 1})
+
+
+@requirement("C17")
+async def test_what_arrives_in_an_open_chat_is_read_at_once_in_all_tabs(desk: Desk, page: Page) -> None:
+    await entry(page, "Lead").click()
+    other = await desk.tab(page.context, "/app/chat")
+    await expect(other.get_by_role("banner")).to_contain_text("Live")
+    await desk.stage.say("Lead", "look here")
+    await Chat(page, "Lead").shows("look here")
+    await expect(entry(other, "Lead")).to_contain_text("look here")
+    for each in (page, other):
+        await expect_unread(each, {"Lead": 0})
+
+
+@requirement("C17")
+async def test_what_is_below_the_part_one_looks_at_is_not_read_until_one_gets_there(desk: Desk) -> None:
+    await say_many(desk.stage, "Lead", [f"line {number:02}" for number in range(50)])
+    page = await desk.open("/app/chat")
+    async with page.expect_response("**/chat/read"):
+        await entry(page, "Lead").click()
+    chat = Chat(page, "Lead")
+    await chat.list.evaluate("list => { list.parentElement.scrollTop = 300; }")
+    await desk.stage.say("Lead", "far below")
+    await expect_unread(page, {"Lead": 1})
+    await page.get_by_role("button", name="1 new", exact=True).click()
+    await expect_unread(page, {"Lead": 0})
+
+
+@requirement("C17")
+async def test_a_hidden_page_reads_nothing_until_it_is_seen_and_marks_what_is_new(desk: Desk) -> None:
+    context = await desk.context()
+    await context.add_init_script(f"({HIDDEN})()")
+    page = await desk.enter(context, chat_path(desk.stage, "Lead"))
+    chat = Chat(page, "Lead")
+    await desk.stage.say("Lead", "seen")
+    await chat.shows("seen")
+    await page.evaluate("window.hide(true)")
+    await desk.stage.say("Lead", "not seen yet")
+    await expect_unread(page, {"Lead": 1})
+    async with page.expect_response("**/chat/read"):
+        await page.evaluate("window.hide(false)")
+    await expect_unread(page, {"Lead": 0})
+    items = await chat.list.get_by_role("listitem").all_inner_texts()
+    assert items.index("New") == len(items) - 2
+
+
+@requirement("C17")
+async def test_the_count_of_a_chat_ends_where_the_server_stops_counting(desk: Desk, page: Page) -> None:
+    await say_many(desk.stage, "Lead", [f"line {number}" for number in range(120)])
+    await expect(entry(page, "Lead")).to_contain_text("99+ unread")
+    await page.reload()
+    await expect(entry(page, "Lead")).to_contain_text("99+ unread")
+    await entry(page, "Lead").click()
+    await expect_unread(page, {"Lead": 0})
+
+
+@requirement("C17")
+async def test_what_was_read_without_a_connection_is_told_to_the_server_later(desk: Desk, page: Page) -> None:
+    desk.forgiven.append("net::ERR_FAILED")
+    await desk.stage.say("Lead", "news")
+    await expect_unread(page, {"Lead": 1})
+    await page.route("**/chat/read", lambda route: route.abort())
+    async with page.expect_event("requestfailed"):
+        await entry(page, "Lead").click()
+    await expect_unread(page, {"Lead": 0})
+    await page.unroute("**/chat/read")
+    async with page.expect_response("**/chat/read"):
+        await desk.stage.say("Lead", "more news")
+    fresh = await desk.open("/app/chat")
+    await expect_unread(fresh, {"Lead": 0})

@@ -1,0 +1,178 @@
+"""Every view of the page, and how a test gets to it; and a company in which all of them have something to show."""
+
+from collections.abc import Awaitable, Callable
+
+from playwright.async_api import Page, Route
+
+from tests.canvas.desk import Desk
+from tests.canvas.stage import Stage
+
+WIDE = {"width": 1440, "height": 900}
+NARROW = {"width": 320, "height": 640}
+
+RICH = """Three things, **in this order**:
+
+1. read the [handbook](https://handbook.example/start)
+2. run `make check`
+3. tell *Quality*
+
+| step | time |
+| --- | --- |
+| build | 4 min |
+
+```
+make check
+```
+"""
+
+View = Callable[[Page, Stage], Awaitable[None]]
+
+
+async def fill(stage: Stage) -> None:
+    """Gives the company what views show: work, trouble, messages read and unread, a seat nobody took."""
+    heartbeat = {"active_tasks": 1, "current_task": "Reviewing the change to the login page"}
+    for name, more in {"Backend": heartbeat, "Quality": {"error_rate": 0.9, "sample_error": "no disk"}}.items():
+        seat = stage.seats[name]
+        await seat.api.post("/registry/heartbeat", {"workspace_id": seat.id, **more})
+    await stage.server.seat("Archive", parent_id=stage.seats["Lead"].id)
+    await stage.say("Reader", RICH)
+    await stage.say("Writer", "The text is ready.")
+
+
+# Does what a click on a link of the page does: nothing is loaded anew.
+_FOLLOW = """
+(path) => {
+  if (document.querySelector("dialog[open]") || !document.querySelector("nav")) return false;
+  history.pushState(null, "", path);
+  window.dispatchEvent(new PopStateEvent("popstate"));
+  return true;
+}
+"""
+
+
+async def go(page: Page, stage: Stage, path: str) -> None:
+    """Goes to a path of the page."""
+    if not await page.evaluate(_FOLLOW, f"/app/{path}"):
+        await page.goto(f"{stage.server.url}/app/{path}")
+
+
+async def show_org(page: Page, stage: Stage) -> None:
+    await go(page, stage, "org")
+    await page.get_by_role("tree").wait_for()
+
+
+async def show_chat_beside(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"org?focus={stage.seats['Reader'].id}&panel=chat")
+    await page.get_by_role("complementary").get_by_role("table").wait_for()
+
+
+async def show_about_beside(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"org?focus={stage.seats['Engineering'].id}&panel=about")
+    await page.get_by_role("complementary").get_by_text("Workspace id").wait_for()
+
+
+async def show_no_match(page: Page, stage: Stage) -> None:
+    await go(page, stage, "org?q=zebra")
+    await page.get_by_role("heading", name="No agent matches").wait_for()
+
+
+async def show_no_agent(page: Page, stage: Stage) -> None:
+    await go(page, stage, "org?focus=gone&panel=chat")
+    await page.get_by_role("heading", name="This agent is not here").wait_for()
+
+
+async def show_chats(page: Page, stage: Stage) -> None:
+    await go(page, stage, "chat")
+    await page.get_by_role("region", name="Conversations").wait_for()
+
+
+async def show_chat(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"chat/{stage.seats['Reader'].id}")
+    await page.get_by_role("table").wait_for()
+
+
+async def show_connect(page: Page, stage: Stage) -> None:
+    await go(page, stage, "connect")
+    await page.get_by_role("button", name="Make the seat").wait_for()
+
+
+async def show_seat_made(page: Page, stage: Stage) -> None:
+    await show_connect(page, stage)
+    await page.get_by_label("Name").fill("Newcomer")
+    await page.get_by_role("button", name="Make the seat").click()
+    await page.get_by_role("button", name="Copy token").wait_for()
+
+
+async def show_settings(page: Page, stage: Stage) -> None:
+    await go(page, stage, "settings")
+    await page.get_by_role("button", name="Log out").wait_for()
+
+
+async def show_nowhere(page: Page, stage: Stage) -> None:
+    await go(page, stage, "elsewhere")
+    await page.get_by_role("heading", name="There is no such page").wait_for()
+
+
+async def show_palette(page: Page, stage: Stage) -> None:
+    await show_org(page, stage)
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("option").first.wait_for()
+
+
+async def show_keys(page: Page, stage: Stage) -> None:
+    await show_settings(page, stage)
+    await page.keyboard.press("?")
+    await page.get_by_role("dialog", name="Keys").wait_for()
+
+
+async def show_all_that_needs_you(page: Page, stage: Stage) -> None:
+    await show_settings(page, stage)
+    await page.get_by_role("region", name="Needs you").get_by_role("button", name="All").click()
+    await page.get_by_role("dialog").wait_for()
+
+
+VIEWS: dict[str, View] = {
+    "organisation": show_org,
+    "organisation with a chat": show_chat_beside,
+    "organisation with an agent": show_about_beside,
+    "no match": show_no_match,
+    "no such agent": show_no_agent,
+    "chats": show_chats,
+    "chat": show_chat,
+    "connect": show_connect,
+    "seat made": show_seat_made,
+    "settings": show_settings,
+    "no such page": show_nowhere,
+    "palette": show_palette,
+    "keys": show_keys,
+    "all that needs you": show_all_that_needs_you,
+}
+"""Of a company that is there, to a person who is logged in."""
+
+
+async def _cut(route: Route) -> None:
+    await route.abort("connectionrefused")
+
+
+async def show_login(page: Page, stage: Stage) -> None:
+    await page.goto(f"{stage.server.url}/app/#login=used-up")
+    await page.get_by_role("alert").wait_for()
+
+
+async def show_unreachable(page: Page, stage: Stage) -> None:
+    await page.route("**/session", _cut)
+    await page.goto(f"{stage.server.url}/app/org")
+    await page.get_by_role("heading", name="Molecule cannot be reached").wait_for()
+
+
+OUTSIDE: dict[str, View] = {"log in": show_login, "unreachable": show_unreachable}
+"""To somebody who is not logged in."""
+
+
+async def open_outside(desk: Desk, view: View, **choices: object) -> Page:
+    """A page of somebody who is not logged in, at one of the views OUTSIDE."""
+    desk.forgiven.append("net::ERR_CONNECTION_REFUSED")
+    context = await desk.context(**choices)
+    page = await context.new_page()
+    await view(page, desk.stage)
+    return page
