@@ -65,7 +65,7 @@ NOW = {
     "C12": "Every standing is told by glyph and word, also where the colours are not ours (canvas R12).",
     "C50": "One agent more or less moves its own team only, and the window stays (canvas R50).",
     "C56": "The outline is a tree: roles, levels, arrows, letters, in step with the map (canvas R56).",
-    "C57": "An empty organisation offers three ways to start; loading, failing and no match each have a view (canvas R57).",
+    "C57": "An empty organisation offers three ways to start; each other empty view has its words (canvas R57).",
     "C59": "Twelve journeys without a pointer (canvas R59).",
     "C60": "Ctrl K finds agents, chats and commands at once, unread and recent ones first (canvas R60).",
     "C61": "`?` lists the keys; single keys do nothing while somebody types and can be turned off (canvas R61).",
@@ -77,7 +77,7 @@ NOW = {
     "C69": "Nothing moves for whoever wants no motion (canvas R69).",
     "C70": "Sixty hostile texts run nothing, lead nowhere and fetch nothing (canvas R70).",
     "C71": "Remote pictures are links with their host and are not fetched (canvas R71).",
-    "C72": "Links open without a trace, of known kinds only, and say where they lead when their text lies (canvas R72).",
+    "C72": "Links tell nobody, are of known kinds, and say where they lead if their text lies (canvas R72).",
     "C73": "A strict CSP on every response (canvas R73).",
     "C74": "Login: one-time link, session in an HttpOnly cookie; tokens shown once, never in a URL's path or query "
     "(canvas R74).",

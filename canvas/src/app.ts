@@ -25,6 +25,8 @@ export class App {
   private readonly vault: Vault;
   private readonly api: Api;
   private leaving = false;
+  /** Of a link that has been opened and not yet answered: it is out of the address bar, and may still be good. */
+  private code: string | null = null;
 
   constructor(vault: Vault = browserVault(), router: Router = browserRouter()) {
     this.vault = vault;
@@ -36,13 +38,15 @@ export class App {
 
   /** Logs in with the code of a one-time link, or goes on with the session that the browser has. */
   async enter(): Promise<void> {
-    const code = CODE.exec(location.hash)?.[1];
-    if (code !== undefined) history.replaceState(null, "", location.pathname + location.search);
+    const code = CODE.exec(location.hash)?.[1] ?? this.code;
+    if (location.hash !== "" && code !== null) history.replaceState(null, "", location.pathname + location.search);
+    this.code = code;
     this.door.set({ kind: "checking" });
     try {
-      this.open(await (code === undefined ? this.api.session() : this.api.logIn(code)));
+      this.open(await (code === null ? this.api.session() : this.api.logIn(code)));
+      this.code = null;
     } catch (error) {
-      this.refuse(error, code !== undefined);
+      this.refuse(error, code !== null);
     }
   }
 
@@ -60,6 +64,7 @@ export class App {
 
   private refuse(error: unknown, usedLink: boolean): void {
     if (!(error instanceof Refusal)) return this.door.set({ kind: "unreachable", problem: wordsOf(error) });
+    this.code = null;
     const words = usedLink || error.status !== 401 ? error.message : null;
     this.door.set({ kind: "out", problem: words });
   }

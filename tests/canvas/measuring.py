@@ -115,7 +115,10 @@ async def find_covered(page: Page, stops: int) -> list[str]:
         at = await page.evaluate(_COVERED)
         if at is None:  # the focus went around, by way of the browser's own bar
             break
-        if at and await page.evaluate(_TWO_FRAMES) is None and (at := await page.evaluate(_COVERED)):
+        if at:  # the page may be about to scroll to it
+            await page.evaluate(_TWO_FRAMES)
+            at = await page.evaluate(_COVERED)
+        if at:
             found.append(str(at))
     return found
 

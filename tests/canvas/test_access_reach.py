@@ -58,6 +58,16 @@ async def test_the_first_view_of_an_empty_organisation_loses_nothing(empty_desk:
     assert await find_lost(page) == []
 
 
+@requirement("C65")
+async def test_another_view_begins_at_its_top_however_far_the_last_was_scrolled(desk: Desk) -> None:
+    page = await desk.open("/app/connect", viewport=NARROW)
+    await page.get_by_role("button", name="Make the seat").scroll_into_view_if_needed()
+    assert await page.locator("#view").evaluate("(view) => view.scrollTop") > 0
+    await page.get_by_role("link", name="Settings").click()
+    await page.get_by_role("heading", name="Settings").wait_for()
+    assert await page.locator("#view").evaluate("(view) => view.scrollTop") == 0
+
+
 @requirement("C67")
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "phone"])
 async def test_whatever_can_be_pressed_is_at_least_24_pixels_large(desk: Desk, size: dict[str, int]) -> None:

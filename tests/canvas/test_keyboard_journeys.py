@@ -212,6 +212,8 @@ async def test_keys_walk_through_the_chats_and_copy_a_message(desk: Desk, page: 
     await expect(page.get_by_text("Copied")).to_be_attached()
     assert await page.evaluate("() => navigator.clipboard.readText()") == "News from Writer"
     await fingers.press("j")
+    await expect_focus(page.get_by_role("link", name="Reader"))
+    await fingers.press("Enter")
     await expect(page.get_by_role("region", name="Chat with Reader")).to_be_visible()
 
 

@@ -164,6 +164,17 @@ async def test_a_closed_dialog_gives_the_focus_back_to_its_button(
 
 
 @requirement("C62")
+async def test_a_command_of_the_palette_leaves_the_focus_where_it_was(page: Page, fingers: Fingers) -> None:
+    row = page.get_by_role("treeitem", name="Lead")
+    await fingers.go_to(row)
+    await fingers.press("Control+k")
+    await fingers.type("dark")
+    await fingers.press("Enter")
+    await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    await expect_focus(row)
+
+
+@requirement("C62")
 async def test_the_focus_cannot_leave_a_dialog_while_it_is_open(page: Page, fingers: Fingers) -> None:
     await fingers.use(page.get_by_role("button", name="Keys"))
     inside = "() => document.activeElement === document.body || document.activeElement.closest('dialog') !== null"

@@ -127,10 +127,11 @@ async def test_whoever_logs_out_is_out_in_every_tab_and_sees_nothing_of_the_orga
     await second.get_by_role("textbox", name="Message to Reader").wait_for()
     await first.goto(desk.stage.server.url + "/app/settings")
     await first.get_by_role("button", name="Log out").click()
-    for page, words in ((first, "You have logged out."), (second, "Your session has ended.")):
+    for page in (first, second):
         await expect(page.get_by_role("heading", name=LOGGED_OUT)).to_be_visible()
-        await expect(page.get_by_role("alert")).to_have_text(words)
         assert "Reader" not in await page.content()
+    await expect(second.get_by_role("alert")).to_have_text("Your session has ended.")
+    assert await first.get_by_role("alert").count() == 0  # whoever asked for it need not be told
 
 
 @requirement("C74")

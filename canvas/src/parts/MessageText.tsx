@@ -1,6 +1,7 @@
 /** The words of a message. Most need no formatting; what formats the rest is loaded when it is first needed. */
 
 import { lazy, memo, Suspense } from "react";
+import { Guard } from "./Guard";
 import css from "./MessageText.module.css";
 
 const Markdown = lazy(() => import("./Markdown"));
@@ -9,7 +10,15 @@ export const MessageText = memo(function MessageText({ text }: { text: string })
   const plain = <p>{text}</p>;
   return (
     <div className={css.text} dir="auto">
-      {isPlain(text) ? plain : <Suspense fallback={plain}>{<Markdown text={text} />}</Suspense>}
+      {isPlain(text) ? (
+        plain
+      ) : (
+        <Guard fallback={plain}>
+          <Suspense fallback={plain}>
+            <Markdown text={text} />
+          </Suspense>
+        </Guard>
+      )}
     </div>
   );
 });

@@ -41,7 +41,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
         </span>
         <Badge unread={unread} />
       </span>
-      <span className={task === null ? css.role : css.task}>{task ?? workspace.role ?? workspace.runtime}</span>
+      <span className={task === null ? css.role : css.task}>{task ?? workspace.role}</span>
       {below > 0 && (
         <span className={css.below} data-unfold={id} title="Unfold this team">
           +{below}

@@ -7,15 +7,23 @@ import { useDesk } from "../app";
 import { IconButton } from "../parts/Button";
 import { childrenOf } from "../state/tree";
 import type { Org } from "../views/useOrg";
-import { fit, show, zoomAt, type Camera, type Size } from "./camera";
+import { fit, pan, show, standsStill, zoomAt, type Camera, type Size } from "./camera";
 import { Card } from "./Card";
-import { listen, ZOOM_STEP } from "./gestures";
+import { KEY_STEP, listen, ZOOM_STEP } from "./gestures";
 import { layOut, type Layout } from "./layout";
 import { sceneMemory } from "./memory";
 import css from "./Scene.module.css";
 import { TeamFrame } from "./TeamFrame";
 import { usePainting } from "./usePainting";
 import { cardAt, isNear, MOST_CARDS, textScale, visibleIn, type Visible } from "./visible";
+
+/** What dragging does, for whoever cannot drag. */
+const MOVES = [
+  { icon: "back", label: "Move left", dx: 2 * KEY_STEP, dy: 0 },
+  { icon: "up", label: "Move up", dx: 0, dy: 2 * KEY_STEP },
+  { icon: "below", label: "Move down", dx: 0, dy: -2 * KEY_STEP },
+  { icon: "right", label: "Move right", dx: -2 * KEY_STEP, dy: 0 },
+] as const;
 
 const SMALLEST = 2;
 
@@ -55,7 +63,9 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
   const change = useCallback(
     (move: (camera: Camera) => Camera): void => {
       if (memory.camera === null) return;
-      memory.camera = move(memory.camera);
+      const moved = move(memory.camera);
+      if (standsStill(moved, memory.camera)) return;
+      memory.camera = moved;
       memory.fittedTo = null;
       latestDraw.current();
     },
@@ -91,7 +101,7 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
       const first = size.current.w === 0;
       size.current = { w: element.clientWidth, h: element.clientHeight };
       if (size.current.w === 0) return;
-      if (memory.camera === null) latestFit.current();
+      if (memory.camera === null || memory.fittedTo !== null) latestFit.current(); // nobody has moved it since it fitted
       latestDraw.current();
       if (!first || selected !== null) latestReveal.current();
     });
@@ -143,6 +153,9 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
         <span ref={zoomText} className={css.zoom} aria-live="off" />
         <IconButton icon="plus" label="Zoom in" onClick={() => change((camera) => zoomAt(camera, middle(), ZOOM_STEP))} />
         <IconButton icon="fit" label="Show everything" onClick={fitAll} />
+        {MOVES.map(({ icon, label, dx, dy }) => (
+          <IconButton key={label} icon={icon} label={label} onClick={() => change((camera) => pan(camera, dx, dy))} />
+        ))}
         <IconButton
           icon="tidy"
           label="Tidy up"

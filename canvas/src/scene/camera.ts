@@ -34,6 +34,10 @@ export function pan(camera: Camera, dx: number, dy: number): Camera {
   return { ...camera, x: camera.x + dx, y: camera.y + dy };
 }
 
+export function standsStill(one: Camera, other: Camera): boolean {
+  return one.x === other.x && one.y === other.y && one.zoom === other.zoom;
+}
+
 /** The whole picture, enlarged to `most` at most; in the middle, and never above or left of the margin. */
 export function fit(picture: Size, window: Size, most = 1): Camera {
   if (picture.w === 0 || picture.h === 0 || window.w === 0 || window.h === 0) return { x: MARGIN, y: MARGIN, zoom: 1 };

@@ -3,7 +3,7 @@
 import { pan, zoomAt, type Camera } from "./camera";
 
 const CLICK_SLACK = 4;
-const KEY_STEP = 64;
+export const KEY_STEP = 64;
 export const ZOOM_STEP = 1.25;
 const WHEEL_SPEED = 0.0016;
 const PINCH_SPEED = 0.012;

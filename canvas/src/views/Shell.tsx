@@ -1,10 +1,11 @@
 /** The frame around every view: rail, header, banner, the view itself, and what needs a person. */
 
-import { useEffect, useState } from "react";
+import { useEffect, useLayoutEffect, useState } from "react";
 import { useApp, useDesk, usePlace, useSettings } from "../app";
 import { Announcer } from "../parts/Announcer";
 import { Button } from "../parts/Button";
 import { useSingleKeys } from "../parts/keys";
+import { Guard } from "../parts/Guard";
 import { Notice } from "../parts/Notice";
 import { ORG } from "../router";
 import { countText, unreadTotal } from "../state/attention";
@@ -31,6 +32,8 @@ export function Shell() {
   const [layer, setLayer] = useState<Layer>(null);
   useTitle(state, desk.session.org.name);
   usePaletteKey(() => setLayer("palette"));
+  const place = usePlace();
+  useLayoutEffect(() => document.getElementById("view")?.scrollTo(0, 0), [place.view]);
   return (
     <div className={css.shell}>
       <a className={css.skip} href="#view" onClick={skipToView}>
@@ -40,13 +43,23 @@ export function Shell() {
       <Header onSearch={() => setLayer("palette")} />
       <Banner />
       <main className={css.view} id="view" tabIndex={-1}>
-        {state === null ? <Opening /> : <View />}
+        <Guard key={place.view} fallback={<Broken />}>
+          {state === null ? <Opening /> : <View />}
+        </Guard>
       </main>
       {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
       {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
       {layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}
       <Announcer />
     </div>
+  );
+}
+
+function Broken() {
+  return (
+    <Notice icon="warning" title="This view has met a mistake of ours" actions={<Button onClick={() => location.reload()}>Load the page again</Button>}>
+      Nothing is lost: what you wrote is kept, and the other views go on.
+    </Notice>
   );
 }
 
