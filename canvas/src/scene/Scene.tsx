@@ -7,7 +7,7 @@ import { useDesk } from "../app";
 import { IconButton } from "../parts/Button";
 import { childrenOf } from "../state/tree";
 import type { Org } from "../views/useOrg";
-import { fit, pan, show, standsStill, zoomAt, type Camera, type Size } from "./camera";
+import { fit, pan, READABLE_ZOOM, show, standsStill, zoomAt, type Camera, type Size } from "./camera";
 import { Card } from "./Card";
 import { KEY_STEP, listen, ZOOM_STEP } from "./gestures";
 import { layOut, type Layout } from "./layout";
@@ -77,6 +77,8 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
     memory.fittedTo = Math.min(memory.fittedTo ?? layout.cards.size, layout.cards.size);
     latestDraw.current();
   }, [layout, memory]);
+  const latestRoom = useRef((): number => 0);
+  latestRoom.current = () => fit(layout, size.current).zoom;
   const latestFit = useRef(fitAll);
   latestFit.current = fitAll;
   const middle = useCallback(() => ({ x: size.current.w / 2, y: size.current.h / 2 }), []);
@@ -101,7 +103,8 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
       const first = size.current.w === 0;
       size.current = { w: element.clientWidth, h: element.clientHeight };
       if (size.current.w === 0) return;
-      if (memory.camera === null || memory.fittedTo !== null) latestFit.current(); // nobody has moved it since it fitted
+      const isAsFitted = memory.fittedTo !== null; // nobody has moved it since
+      if (memory.camera === null || (isAsFitted && latestRoom.current() >= READABLE_ZOOM)) latestFit.current();
       latestDraw.current();
       if (!first || selected !== null) latestReveal.current();
     });

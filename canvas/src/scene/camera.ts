@@ -15,7 +15,9 @@ export interface Size {
 
 export const LEAST_ZOOM = 0.02;
 export const MOST_ZOOM = 2;
-/** Cards are readable from here on. */
+/** From here on the text of cards is as large as any of the page: 12 pixels at least. */
+export const READABLE_ZOOM = 0.86;
+/** From here on cards are drawn as cards. */
 export const NEAR_ZOOM = 0.5;
 /** A card that is to be seen is shown no smaller than the first; if it was, then as large as the second. */
 const SMALLEST_SHOWN = 0.4;

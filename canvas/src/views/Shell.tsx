@@ -33,7 +33,9 @@ export function Shell() {
   useTitle(state, desk.session.org.name);
   usePaletteKey(() => setLayer("palette"));
   const place = usePlace();
-  useLayoutEffect(() => document.getElementById("view")?.scrollTo(0, 0), [place.view]);
+  useLayoutEffect(() => {
+    document.getElementById("view")?.scrollTo(0, 0); // what it answers is no clean-up
+  }, [place.view]);
   return (
     <div className={css.shell}>
       <a className={css.skip} href="#view" onClick={skipToView}>
