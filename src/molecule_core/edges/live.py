@@ -56,6 +56,7 @@ class Live:
 
     async def open(self, listener: Listener) -> None:
         """A channel begins: it is told what happens from now on."""
+        (await self._channel_of(listener.org_id)).add(listener)  # from here on it can be ended
         head = await self._feed.head(listener.org_id)
         listener.say(self._hello(listener, head), head)
         await self._go_on(listener, head)
