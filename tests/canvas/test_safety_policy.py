@@ -5,21 +5,8 @@ from playwright.async_api import expect
 
 from tests.canvas.desk import Desk
 from tests.canvas.views import VIEWS, fill
+from tests.policy import PAGE_POLICY
 from tests.requirements import requirement
-
-_POLICY = {
-    "default-src": "'none'",
-    "script-src": "'self'",
-    "style-src": "'self'",
-    "img-src": "'self' data:",
-    "connect-src": "'self'",
-    "font-src": "'self'",
-    "form-action": "'self'",
-    "base-uri": "'none'",
-    "frame-ancestors": "'none'",
-    "require-trusted-types-for": "'script'",
-    "trusted-types": "'none'",
-}
 
 
 @requirement("C73")
@@ -34,7 +21,7 @@ async def test_every_answer_that_the_browser_sees_carries_a_strict_policy(desk: 
     await page.goto(desk.stage.server.url)
     await page.get_by_role("tree").wait_for()
     pages = {url: policy for url, policy in seen.items() if "/app/" in url}
-    strict = "; ".join(f"{name} {value}" for name, value in _POLICY.items())
+    strict = "; ".join(f"{name} {value}" for name, value in PAGE_POLICY.items())
     assert {url.rpartition(".")[2] for url in pages} >= {"js", "css", "svg"}
     assert set(pages.values()) == {strict}
     others = {policy for url, policy in seen.items() if url not in pages}

@@ -150,6 +150,56 @@ async def test_a_wish_in_the_packet_of_the_handshake_is_heard_and_hello_comes_fi
 
 
 @requirement("M24")
+async def test_many_wishes_in_the_packet_of_the_handshake_wait_for_the_greeting_and_the_last_one_counts(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seat = await server.seat("Ops")
+    await server.admin.send(seat.id, "hello")
+    gate, head, calls = asyncio.Event(), server.server.live._feed.head, 0
+
+    async def first_held(org_id: str) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            await bounded(gate.wait())
+        return await head(org_id)
+
+    async with channel(server):  # the organisation is told already, so only the greeting has to look
+        monkeypatch.setattr(server.server.live._feed, "head", first_held)
+        async with hand_made(server) as opened:
+            wishes = subscribe_frame(0) + subscribe_frame(0) + subscribe_frame(1)
+            assert (await opened.handshake(more=wishes)).status == 101
+            for _ in range(5):
+                await server.admin.get("/orgs")
+            gate.set()
+            frames = [await opened.told() for _ in range(3)]
+    assert [frame.get("type") for frame in frames[:2]] == ["hello", "resumed"]
+    check_chain(frames[2:], 1)
+
+
+@requirement("M24")
+async def test_who_hangs_up_with_a_wish_before_the_greeting_leaves_no_listener(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await server.seat("Ops")
+    gate, started, head = asyncio.Event(), asyncio.Event(), server.server.live._feed.head
+
+    async def held(org_id: str) -> int:
+        started.set()
+        await bounded(gate.wait())
+        return await head(org_id)
+
+    monkeypatch.setattr(server.server.live._feed, "head", held)
+    async with hand_made(server) as opened:
+        await opened.send(request("GET", "/ws", token=ADMIN_TOKEN, headers=UPGRADE) + subscribe_frame(0))
+        await bounded(started.wait())
+    await _all_gone(server)
+    gate.set()
+    await server.admin.get("/orgs")
+    assert server.server.live.count() == 0
+
+
+@requirement("M24")
 @pytest.mark.parametrize("cut", [1, 4, 7])
 async def test_a_wish_that_comes_in_two_packets_around_the_look_up_of_the_credential_is_whole(
     server: Running, monkeypatch: pytest.MonkeyPatch, cut: int

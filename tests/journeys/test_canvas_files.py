@@ -11,22 +11,10 @@ import pytest
 from molecule_core.edges.canvas import CanvasEdge
 from tests.journeys.livewire import UPGRADE
 from tests.journeys.rawhttp import Reply, ask, request, wire
+from tests.policy import PAGE_POLICY
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, running
 
-PAGE_POLICY = {
-    "default-src": "'none'",
-    "script-src": "'self'",
-    "style-src": "'self'",
-    "img-src": "'self' data:",
-    "connect-src": "'self'",
-    "font-src": "'self'",
-    "form-action": "'self'",
-    "base-uri": "'none'",
-    "frame-ancestors": "'none'",
-    "require-trusted-types-for": "'script'",
-    "trusted-types": "'none'",
-}
 SAFE = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",

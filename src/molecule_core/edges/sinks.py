@@ -5,6 +5,7 @@ Above: `edges/protocol.py` hands the connection over. Below: `edges/live.py`.
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ FAREWELL_SECONDS = 2.0
 _log = logging.getLogger("molecule.live")
 
 
-class LiveConnection(asyncio.Protocol):
+class LiveConnection(asyncio.Protocol, ABC):
     """Holds the connection and its listener, serves one wish at a time, knows whether the client keeps reading.
 
     A client that does not take what it is sent is not listened to either."""
@@ -25,10 +26,11 @@ class LiveConnection(asyncio.Protocol):
     resubscribes = False
     _transport: asyncio.Transport
     _listener: Listener
+    _first: "asyncio.Task[None]"
+    _task: "asyncio.Task[None]"
 
     def __init__(self, live: Live) -> None:
         self._live = live
-        self._task: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._connections: set[Any] = set()
         self._written = 0
@@ -51,7 +53,7 @@ class LiveConnection(asyncio.Protocol):
         if before is not None:
             if before is not self._first:
                 before.cancel()
-            await asyncio.wait((before,))
+            await asyncio.wait((before, self._first))  # one that was cancelled may not have waited for the greeting
         try:
             await work()
         except StoreUnavailable:
@@ -60,9 +62,9 @@ class LiveConnection(asyncio.Protocol):
             _log.exception("a live channel has met a mistake of ours, and is closed to start over")
             self.cut(INTERNAL, "the server made a mistake; resume")
 
+    @abstractmethod
     def cut(self, code: int, reason: str) -> None:
         """Ends the channel."""
-        raise NotImplementedError
 
     def _close_soon(self) -> None:
         """Closes once the client has taken what was said last; one that does not is cut off."""
@@ -73,8 +75,8 @@ class LiveConnection(asyncio.Protocol):
         """The client is gone."""
         self._connections.discard(self)
         self._live.leave(self._listener)
-        if self._task is not None:
-            self._task.cancel()
+        for task in (self._first, self._task):  # a wish may be waiting for the greeting, which would register again
+            task.cancel()
         self.resume_writing()
 
     def write(self, data: bytes) -> None:
