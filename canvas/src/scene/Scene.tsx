@@ -7,7 +7,7 @@ import { useDesk } from "../app";
 import { IconButton } from "../parts/Button";
 import { childrenOf } from "../state/tree";
 import type { Org } from "../views/useOrg";
-import { fit, pan, READABLE_ZOOM, show, standsStill, zoomAt, type Camera, type Size } from "./camera";
+import { fit, pan, show, standsStill, zoomAt, type Camera, type Size } from "./camera";
 import { Card } from "./Card";
 import { KEY_STEP, listen, ZOOM_STEP } from "./gestures";
 import { layOut, type Layout } from "./layout";
@@ -77,8 +77,10 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
     memory.fittedTo = Math.min(memory.fittedTo ?? layout.cards.size, layout.cards.size);
     latestDraw.current();
   }, [layout, memory]);
-  const latestRoom = useRef((): number => 0);
-  latestRoom.current = () => fit(layout, size.current).zoom;
+  // A panel that opens beside the map must not make its words smaller than they were.
+  const refit = (camera: Camera): Camera => fit(layout, size.current, textScale(), Math.min(camera.zoom, textScale()));
+  const latestRefit = useRef(refit);
+  latestRefit.current = refit;
   const latestFit = useRef(fitAll);
   latestFit.current = fitAll;
   const middle = useCallback(() => ({ x: size.current.w / 2, y: size.current.h / 2 }), []);
@@ -103,8 +105,8 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
       const first = size.current.w === 0;
       size.current = { w: element.clientWidth, h: element.clientHeight };
       if (size.current.w === 0) return;
-      const isAsFitted = memory.fittedTo !== null; // nobody has moved it since
-      if (memory.camera === null || (isAsFitted && latestRoom.current() >= READABLE_ZOOM)) latestFit.current();
+      if (memory.camera === null) latestFit.current();
+      else if (memory.fittedTo !== null) memory.camera = latestRefit.current(memory.camera); // nobody has moved it since
       latestDraw.current();
       if (!first || selected !== null) latestReveal.current();
     });

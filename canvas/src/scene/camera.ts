@@ -15,8 +15,6 @@ export interface Size {
 
 export const LEAST_ZOOM = 0.02;
 export const MOST_ZOOM = 2;
-/** From here on the text of cards is as large as any of the page: 12 pixels at least. */
-export const READABLE_ZOOM = 0.86;
 /** From here on cards are drawn as cards. */
 export const NEAR_ZOOM = 0.5;
 /** A card that is to be seen is shown no smaller than the first; if it was, then as large as the second. */
@@ -40,11 +38,12 @@ export function standsStill(one: Camera, other: Camera): boolean {
   return one.x === other.x && one.y === other.y && one.zoom === other.zoom;
 }
 
-/** The whole picture, enlarged to `most` at most; in the middle, and never above or left of the margin. */
-export function fit(picture: Size, window: Size, most = 1): Camera {
+/** The whole picture, enlarged to `most` at most, never smaller than `least`; in the middle, and never above or left of the
+ * margin. */
+export function fit(picture: Size, window: Size, most = 1, least = LEAST_ZOOM): Camera {
   if (picture.w === 0 || picture.h === 0 || window.w === 0 || window.h === 0) return { x: MARGIN, y: MARGIN, zoom: 1 };
   const room = Math.min((window.w - 2 * MARGIN) / picture.w, (window.h - 2 * MARGIN - BELOW) / picture.h);
-  const zoom = Math.min(most, Math.max(LEAST_ZOOM, room));
+  const zoom = Math.min(most, Math.max(least, room));
   return {
     x: Math.max(MARGIN, (window.w - picture.w * zoom) / 2),
     y: Math.max(MARGIN, (window.h - BELOW - picture.h * zoom) / 2),
