@@ -18,7 +18,8 @@ STATUSES = ("ok", "error", "timeout", "pending", "dispatched", "queued", "comple
 class Activity(Struct, kw_only=True):
     """One row of the log. Bodies are JSON text; `size` is the bytes of all bodies; times are microseconds.
 
-    `seq` numbers all rows of the workspace, `inbound_no` those of its inbox (None for what it did itself)."""
+    `seq` numbers all rows of the workspace, `inbound_no` those of its inbox (None for what it did itself). `root_id` is
+    the message that began its chain (None: itself), `hop` how far it is from there, `cause_id` the one before it."""
 
     id: str
     org_id: str
@@ -46,6 +47,11 @@ class Activity(Struct, kw_only=True):
     request_body: str | None = None
     response_body: str | None = None
     tool_trace: str | None = None
+    root_id: str | None = None
+    hop: int = 0
+    cause_id: str | None = None
+    expires_at: int | None = None
+    trace_parent: str | None = None
 
 
 class Shown(Struct, frozen=True):

@@ -17,11 +17,12 @@ SELECT id, context_id, created_at, content_hash FROM activities WHERE sender = :
 INSERT INTO activities (
     id, org_id, workspace_id, seq, inbound_no, chat, size, activity_type, method, kind, intent, source_id, target_id,
     user_id, sender, dedupe_key, content_hash, context_id, status, created_at, duration_ms, summary, error_detail,
-    request_body, response_body, tool_trace
+    request_body, response_body, tool_trace, root_id, hop, cause_id, expires_at, trace_parent
 ) VALUES (
     :id, :org_id, :workspace_id, :seq, :inbound_no, :chat, :size, :activity_type, :method, :kind, :intent, :source_id,
     :target_id, :user_id, :sender, :dedupe_key, :content_hash, :context_id, :status, :created_at, :duration_ms,
-    :summary, :error_detail, :request_body, :response_body, :tool_trace
+    :summary, :error_detail, :request_body, :response_body, :tool_trace, :root_id, :hop, :cause_id, :expires_at,
+    :trace_parent
 );
 
 -- name: place_of_activity

@@ -93,7 +93,7 @@ class Command(Struct, Generic[T]):
     alone: bool = False
 
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Conflict(Exception):

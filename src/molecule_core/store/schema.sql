@@ -1,4 +1,4 @@
--- The whole schema, schema version 2. Times are microseconds since 1970 (UTC), switches 0 or 1, JSON is text.
+-- The whole schema, schema version 3. Times are microseconds since 1970 (UTC), switches 0 or 1, JSON is text.
 -- What stands in /*sqlite: ... */ belongs to SQLite only.
 
 CREATE TABLE meta (
@@ -115,7 +115,8 @@ CREATE TABLE heartbeats (
     current_task TEXT
 );
 
--- messages: the append-only log. seq numbers all rows of a workspace, inbound_no its inbox.
+-- messages: the append-only log. seq numbers all rows of a workspace, inbound_no its inbox. root_id, hop and cause_id
+-- tell of which chain a message is; root_id NULL: it began one.
 CREATE TABLE activities (
     id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -142,7 +143,12 @@ CREATE TABLE activities (
     error_detail TEXT,
     request_body TEXT,
     response_body TEXT,
-    tool_trace TEXT
+    tool_trace TEXT,
+    root_id TEXT,
+    hop BIGINT NOT NULL DEFAULT 0,
+    cause_id TEXT,
+    expires_at BIGINT,
+    trace_parent TEXT
 );
 CREATE UNIQUE INDEX activities_by_seq ON activities (workspace_id, seq);
 CREATE INDEX activities_inbound ON activities (workspace_id, seq) WHERE inbound_no IS NOT NULL;

@@ -1,0 +1,7 @@
+-- From schema 2 to 3: delivery, chains, files, many processes.
+
+ALTER TABLE activities ADD COLUMN root_id TEXT;
+ALTER TABLE activities ADD COLUMN hop BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE activities ADD COLUMN cause_id TEXT;
+ALTER TABLE activities ADD COLUMN expires_at BIGINT;
+ALTER TABLE activities ADD COLUMN trace_parent TEXT;
