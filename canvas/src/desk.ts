@@ -11,6 +11,7 @@ import { Drafts } from "./state/drafts";
 import { foldsStore, type Folds } from "./state/folds";
 import type { Chat, Line, State } from "./state/model";
 import { Outbox, type SendResult } from "./state/outbox";
+import { changesProblems, NO_PROBLEMS, type Problems } from "./state/problems";
 import { applySnapshot } from "./state/snapshot";
 import { createStore, type Store } from "./state/store";
 import type { Vault } from "./state/vault";
@@ -36,12 +37,15 @@ export class Desk {
   readonly calm: Store<State | null> = calmed(this.data, (state) => ((state?.workspaces.size ?? 0) > LARGE ? LARGE_MS : 0));
   /** Why the organisation could not be read, until it could. */
   readonly problem: Store<string | null> = createStore<string | null>(null);
+  /** What is stuck; read again when an event says that it changed. */
+  readonly stuck: Store<Problems> = createStore<Problems>(NO_PROBLEMS);
   readonly connection: Connection;
   readonly outbox: Outbox;
   readonly drafts: Drafts;
   readonly folds: Folds;
   private readonly tabs: Tabs;
   private readonly owner: string;
+  private stuckReading: "no" | "yes" | "again" = "no";
   private readonly reading = new Map<string, Promise<void>>();
   /** How far this person read where the server could not be told. */
   private readonly untold = new Map<string, number>();
@@ -125,6 +129,7 @@ export class Desk {
   /** Does what the lost connection held up. */
   private catchUp(): void {
     void this.outbox.retryHeldUp();
+    void this.readStuck();
     for (const [workspaceId, seq] of this.untold) this.tellRead(workspaceId, seq);
   }
 
@@ -170,6 +175,26 @@ export class Desk {
     this.data.update((state) => state && applyAll(state, frames));
     const own = frames.map((frame) => frame.client_id).filter((id) => id !== undefined);
     if (own.length > 0) this.outbox.settle(new Set(own));
+    if (frames.some((frame) => changesProblems(frame.event))) void this.readStuck();
+  }
+
+  /** One reading at a time; what changes meanwhile is read once more after it. A failed one is made up for by the next
+   * connection. */
+  async readStuck(): Promise<void> {
+    if (this.stuckReading !== "no") {
+      this.stuckReading = "again";
+      return;
+    }
+    do {
+      this.stuckReading = "yes";
+      const read = await this.api.problems(this.session.org.id).catch(() => null);
+      if (read !== null) this.stuck.set(read);
+    } while (this.isReadingAgain());
+    this.stuckReading = "no";
+  }
+
+  private isReadingAgain(): boolean {
+    return this.stuckReading === "again";
   }
 
   private settle(lines: readonly Line[]): void {

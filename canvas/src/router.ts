@@ -7,6 +7,7 @@ const BASE = "/app";
 export type Place =
   | { view: "org"; focus: string | null; panel: "chat" | "about" | null; filter: string }
   | { view: "chats"; workspaceId: string | null; messageId: string | null }
+  | { view: "problems" }
   | { view: "connect" }
   | { view: "settings" }
   | { view: "unknown"; path: string };
@@ -28,6 +29,7 @@ export function parsePlace(path: string, search: string): Place {
       return orgPlace(query);
     case "chat":
       return { view: "chats", workspaceId: id ?? null, messageId: query.get("m") };
+    case "problems":
     case "connect":
     case "settings":
       return { view };

@@ -136,7 +136,8 @@ export interface ActivityRow {
 
 /**
  * One line of the chat between a workspace and its users. `role` is `user` or `agent`; `client_id` is the
- * messageId that the person's client chose.
+ * messageId that the person's client chose. `delivery` tells how far a person's message has come (stored,
+ * handed_over, acked, dead), `trouble` why it is dead.
  */
 export interface ChatMessage {
   id: string;
@@ -147,6 +148,8 @@ export interface ChatMessage {
   user?: string;
   client_id?: string;
   attachments?: Array<Record<string, unknown>>;
+  delivery?: string;
+  trouble?: string;
 }
 
 /** A page of chat, oldest first. `reached_end`: nothing more lies in the direction that was asked for. */

@@ -1,6 +1,7 @@
 /** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
 
-import { text } from "../state/reading";
+import { list, members, text } from "../state/reading";
+import { chainOf, deadLetterOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
 import type { ChatPage, Session, Snapshot } from "../wire";
 
 /** The server said no. */
@@ -73,6 +74,35 @@ export class Api {
     return this.ask("POST", `${seat(workspaceId)}/chat/read`, { seq });
   }
 
+  async problems(orgId: string): Promise<Problems> {
+    const org = `/orgs/${encodeURIComponent(orgId)}`;
+    const [dead, frozen] = await Promise.all([
+      this.ask("GET", `${org}/dead-letters?limit=100`),
+      this.ask("GET", `${org}/chains?state=frozen`),
+    ]);
+    return {
+      deadLetters: rows(dead, "dead_letters").map(deadLetterOf).filter((each) => each !== null),
+      moreDeadLetters: members(dead)?.["reached_end"] === false,
+      chains: rows(frozen, "chains").map(chainOf).filter((each) => each !== null),
+    };
+  }
+
+  requeue({ workspaceId, activityId }: DeadLetter): Promise<unknown> {
+    return this.ask("POST", `${deadLetter(workspaceId, activityId)}/requeue`, {});
+  }
+
+  discard({ workspaceId, activityId }: DeadLetter): Promise<unknown> {
+    return this.ask("DELETE", deadLetter(workspaceId, activityId), {});
+  }
+
+  release(orgId: string, { rootId }: Chain): Promise<unknown> {
+    return this.ask("POST", `${chain(orgId, rootId)}/release`, {});
+  }
+
+  end(orgId: string, { rootId }: Chain): Promise<unknown> {
+    return this.ask("POST", `${chain(orgId, rootId)}/end`, {});
+  }
+
   async createSeat(wanted: NewSeat): Promise<Connection> {
     const made = await this.ask("POST", "/workspaces", { ...wanted, external: true });
     const said = (...path: string[]): string => text(made, ...path) ?? "";
@@ -85,7 +115,7 @@ export class Api {
     };
   }
 
-  private async ask<T>(method: "GET" | "POST", path: string, body?: unknown): Promise<T> {
+  private async ask<T>(method: "GET" | "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
     const response = await this.fetch(method, path, body);
     const answer: unknown = await response.json().catch(() => null);
     if (!response.ok) throw this.refusal(path, response.status, answer);
@@ -115,6 +145,18 @@ export class Api {
 
 function seat(workspaceId: string): string {
   return `/workspaces/${encodeURIComponent(workspaceId)}`;
+}
+
+function deadLetter(workspaceId: string, activityId: string): string {
+  return `${seat(workspaceId)}/dead-letters/${encodeURIComponent(activityId)}`;
+}
+
+function chain(orgId: string, rootId: string): string {
+  return `/orgs/${encodeURIComponent(orgId)}/chains/${encodeURIComponent(rootId)}`;
+}
+
+function rows(answer: unknown, name: string): readonly unknown[] {
+  return list(answer, name);
 }
 
 function sentence(words: string): string {

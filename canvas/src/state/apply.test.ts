@@ -14,7 +14,10 @@ const verb: fc.Arbitrary<Verb> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ verb: fc.constant("create" as const), id: ID, parent: fc.option(ID) }) },
   fc.record({ verb: fc.constant("rename" as const), id: ID, name: fc.string({ minLength: 1, maxLength: 8 }) }),
   fc.record({ verb: fc.constantFrom("online" as const, "degrade" as const, "silence" as const, "card" as const, "log" as const), id: ID }),
-  fc.record({ verb: fc.constant("remove" as const), id: ID }),
+  fc.record({ verb: fc.constantFrom("remove" as const, "pause" as const), id: ID }),
+  fc.record({ verb: fc.constant("move" as const), id: ID, parent: fc.option(ID) }),
+  { weight: 2, arbitrary: fc.record({ verb: fc.constantFrom("hand_over" as const, "handle" as const), id: ID, count: fc.integer({ min: 1, max: 4 }) }) },
+  { weight: 2, arbitrary: fc.record({ verb: fc.constantFrom("give_up" as const, "send_again" as const), id: ID, at: fc.nat(9) }) },
   { weight: 3, arbitrary: fc.record({ verb: fc.constantFrom("ask" as const, "answer" as const), id: ID, text: WORDS }) },
 );
 const verbs = fc.array(verb, { minLength: 1, maxLength: 50 });

@@ -1,8 +1,9 @@
 /** The one way from a state and events to the next state. Pure; repeated and old events change nothing. */
 
 import type { EventFrame, SnapshotWorkspace } from "../wire";
+import { deliveryOf, stepped, type Step } from "./delivery";
 import { lineOfAgentEvent, lineOfUserEvent, withLine } from "./lines";
-import { sameSeat, seatOf, type Chat, type Line, type Seat, type State, type Workspace } from "./model";
+import { sameSeat, seatOf, type Chat, type Delivery, type Line, type Seat, type State, type Workspace } from "./model";
 import { members, number, text, type Members } from "./reading";
 
 export function apply(state: State, frame: EventFrame): State {
@@ -91,6 +92,15 @@ class Draft {
     this.chats.delete(id);
   }
 
+  step(workspaceId: string, step: Step): void {
+    const chat = (this.chats ?? this.base.chats).get(workspaceId);
+    if (chat === undefined) return;
+    const next = stepped(chat, step);
+    if (next === chat) return;
+    this.chats ??= new Map(this.base.chats);
+    this.chats.set(workspaceId, next);
+  }
+
   addLine(workspaceId: string, line: Line): void {
     this.chats ??= new Map(this.base.chats);
     this.chats.set(workspaceId, withLine(this.chats.get(workspaceId), line));
@@ -143,12 +153,40 @@ function line(read: (frame: EventFrame) => Line | null): Change {
   };
 }
 
+/** Messages have come further; `read` says which, or null if the event has another shape than this page knows. */
+function way(read: (payload: Members) => Step | null): Change {
+  return (draft, frame, payload) => {
+    const step = read(payload);
+    if (step === null) draft.notUnderstood();
+    else draft.step(frame.workspace_id, step);
+  };
+}
+
+function tickOf(payload: Members): Step | null {
+  const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
+  if (first === null || last === null || tick === null) return null;
+  return { first, last, delivery: deliveryOf(tick), trouble: null, back: false };
+}
+
+/** One message that is given up, or sent again. */
+function single(delivery: Delivery, back: boolean): Change {
+  return way((payload) => {
+    const seq = number(payload, "seq");
+    return seq === null ? null : { first: seq, last: seq, delivery, trouble: text(payload, "reason"), back };
+  });
+}
+
 function silent(status: string): Change {
   return some((payload, _frame, known) => ({
     status,
     last_heard_at: later(known.last_heard_at, text(payload, "last_heard_at")),
   }));
 }
+
+/** A word about something else than what this state holds. */
+const nothing: Change = () => undefined;
+/** Something became of a workspace that only its revision tells here. */
+const touched = some(() => ({}));
 
 const CHANGES = new Map<string, Change>([
   ["WORKSPACE_PROVISIONING", whole],
@@ -173,6 +211,15 @@ const CHANGES = new Map<string, Change>([
   ],
   ["WORKSPACE_OFFLINE", silent("offline")],
   ["WORKSPACE_AWAITING_AGENT", silent("awaiting_agent")],
+  ["WORKSPACE_PAUSED", some(() => ({ status: "paused" }))],
+  ["WORKSPACE_HIBERNATED", some(() => ({ status: "hibernated" }))],
+  [
+    "WORKSPACE_MOVED",
+    some((payload, _frame, known) => ({ parent_id: text(payload, "parent_id"), name: text(payload, "name") ?? known.name })),
+  ],
+  ["WORKSPACE_EXPANDED", touched],
+  ["WORKSPACE_COLLAPSED", touched],
+  ["EXTERNAL_CREDENTIALS_ROTATED", touched],
   ["WORKSPACE_REMOVED", (draft, frame) => draft.isNews(frame) && draft.remove(frame.entity.id, frame.entity.rev)],
   ["AGENT_CARD_UPDATED", some((payload) => ({ agent_card: payload["agent_card"] ?? null }))],
   [
@@ -192,5 +239,14 @@ const CHANGES = new Map<string, Change>([
   ],
   ["USER_MESSAGE", line(lineOfUserEvent)],
   ["AGENT_MESSAGE", line(lineOfAgentEvent)],
-  ["ACTIVITY_LOGGED", () => undefined],
+  ["MESSAGE_TICK", way(tickOf)],
+  ["MESSAGE_DEAD", single("dead", false)],
+  ["MESSAGE_REQUEUED", single("stored", true)],
+  ["MESSAGE_DISCARDED", nothing],
+  ["CHAIN_FROZEN", nothing],
+  ["CHAIN_RELEASED", nothing],
+  ["CHAIN_ENDED", nothing],
+  ["PEOPLE_CHANGED", nothing],
+  ["BROADCAST_MESSAGE", nothing],
+  ["ACTIVITY_LOGGED", nothing],
 ]);

@@ -1,19 +1,22 @@
-/** What needs a person: failed, degraded and silent agents, and what was not read. Oldest first. */
+/** What needs a person: failed, degraded and silent agents, what is stuck, and what was not read. Oldest first. */
 
 import { isSilent, standingOf } from "./standing";
 import type { Chat, State, Workspace } from "./model";
+import { NO_PROBLEMS, type Chain, type DeadLetter, type Problems } from "./problems";
 
 export interface Concern {
+  /** Of a stopped chain: the message that began it. */
   workspaceId: string;
   name: string;
-  kind: "failed" | "degraded" | "silent" | "unread";
+  kind: "failed" | "degraded" | "silent" | "undelivered" | "stopped" | "unread";
   /** Since when it needs somebody. */
   since: string;
+  /** How many messages it is about. */
   unread: number;
 }
 
-export function concerns(state: Pick<State, "workspaces" | "chats">): Concern[] {
-  const found: Concern[] = [];
+export function concerns(state: Pick<State, "workspaces" | "chats">, stuck: Problems = NO_PROBLEMS): Concern[] {
+  const found = [...undelivered(stuck.deadLetters), ...stopped(state.workspaces, stuck.chains)];
   for (const workspace of state.workspaces.values()) {
     const trouble = troubleOf(workspace);
     if (trouble !== null) found.push(trouble);
@@ -21,6 +24,27 @@ export function concerns(state: Pick<State, "workspaces" | "chats">): Concern[] 
     if (unread !== null) found.push(unread);
   }
   return found.sort(byAge);
+}
+
+/** One for each agent that did not get its mail. */
+function undelivered(letters: readonly DeadLetter[]): Concern[] {
+  const found = new Map<string, Concern>();
+  for (const { workspaceId, workspaceName, diedAt } of letters) {
+    const known = found.get(workspaceId);
+    const since = known !== undefined && known.since < diedAt ? known.since : diedAt;
+    found.set(workspaceId, { workspaceId, name: workspaceName, kind: "undelivered", since, unread: (known?.unread ?? 0) + 1 });
+  }
+  return [...found.values()];
+}
+
+function stopped(workspaces: ReadonlyMap<string, Workspace>, chains: readonly Chain[]): Concern[] {
+  return chains.map(({ rootId, workspaceId, frozenAt, messages }) => ({
+    workspaceId: rootId,
+    name: workspaces.get(workspaceId ?? "")?.name ?? "A chain",
+    kind: "stopped",
+    since: frozenAt,
+    unread: messages,
+  }));
 }
 
 function byAge(one: Concern, other: Concern): number {

@@ -8,7 +8,7 @@ const ZONE = "Europe/Berlin";
 const NOW = Date.parse("2026-03-29T12:00:00Z");
 
 function line(seq: number, at: string, part: Partial<Line> = {}): Line {
-  return { id: `a${seq}`, clientId: null, author: "agent", text: `text ${seq}`, at, seq, userName: null, attachments: [], ...part };
+  return { id: `a${seq}`, clientId: null, author: "agent", text: `text ${seq}`, at, seq, userName: null, attachments: [], delivery: part.author === "user" ? "stored" : null, trouble: null, ...part };
 }
 
 function entry(clientId: string, part: Partial<Unsent> = {}): Unsent {

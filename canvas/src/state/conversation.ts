@@ -1,10 +1,10 @@
 /** What a conversation shows, as one list: days, messages, messages on their way, and where the new ones begin. */
 
 import { dayHeading, dayKey } from "../text/time";
-import type { Line } from "./model";
+import type { Delivery, Line } from "./model";
 import type { Unsent } from "./outbox";
 
-export type Tick = "stored" | "sending" | "not_sent";
+export type Tick = Delivery | "sending" | "not_sent";
 
 export interface Message {
   kind: "message";
@@ -20,7 +20,7 @@ export interface Message {
   seq: number | null;
   attachments: Line["attachments"];
   tick: Tick | null;
-  /** Why it was not sent. */
+  /** Why it was not sent, or cannot be delivered. */
   reason: string | null;
   /** Goes on from the one above: same author, shortly after. */
   joined: boolean;
@@ -76,8 +76,8 @@ function ofLine(line: Line): Message {
     at: line.at,
     seq: line.seq,
     attachments: line.attachments,
-    tick: line.author === "user" ? "stored" : null,
-    reason: null,
+    tick: line.delivery,
+    reason: line.trouble,
     joined: false,
   };
 }

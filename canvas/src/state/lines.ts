@@ -2,6 +2,7 @@
 
 import type { ChatMessage, EventFrame } from "../wire";
 import { EMPTY_CHAT, MOST_UNREAD, type Attachment, type Chat, type Line } from "./model";
+import { deliveryOf, isFurther } from "./delivery";
 import { at, list, number, text } from "./reading";
 
 /** A chat that nobody opened keeps no more lines than this; its history is read when it is opened. */
@@ -19,6 +20,8 @@ function lineOfHistory(message: ChatMessage): Line {
     seq: message.seq,
     userName: message.user ?? null,
     attachments: (message.attachments ?? []).map(attachment),
+    delivery: message.role === "agent" ? null : deliveryOf(message.delivery),
+    trouble: message.trouble ?? null,
   };
 }
 
@@ -38,6 +41,8 @@ export function lineOfUserEvent(frame: EventFrame): Line | null {
       text(frame.payload, "request_body", "params", "metadata", "username") ??
       text(message, "metadata", "username"),
     attachments: parts.filter((part) => text(part, "kind") === "file").map((part) => attachment(at(part, "file"))),
+    delivery: "stored",
+    trouble: null,
   };
 }
 
@@ -54,6 +59,8 @@ export function lineOfAgentEvent(frame: EventFrame): Line | null {
     seq,
     userName: null,
     attachments: list(frame.payload, "attachments").map(attachment),
+    delivery: null,
+    trouble: null,
   };
 }
 
@@ -110,13 +117,21 @@ export function withPage(chat: Chat | undefined, page: readonly ChatMessage[], r
   };
 }
 
+/** What is known of one message from two sources; a page may have been read before the last event came. */
+function both(known: Line | undefined, line: Line): Line {
+  if (known === undefined) return line;
+  const ahead = known.delivery !== null && line.delivery !== null && !isFurther(line.delivery, known.delivery);
+  const way = ahead ? { delivery: known.delivery, trouble: known.trouble } : {};
+  return { ...line, ...way, clientId: line.clientId ?? known.clientId };
+}
+
 /** Both, by seq, each message once. */
 function merge(known: readonly Line[], more: readonly Line[]): readonly Line[] {
   const last = known.at(-1);
   const first = more[0];
   if (more.length === 1 && first !== undefined && (last === undefined || last.seq < first.seq)) return [...known, first];
   const byId = new Map(known.map((line) => [line.id, line]));
-  for (const line of more) byId.set(line.id, { ...line, clientId: line.clientId ?? byId.get(line.id)?.clientId ?? null });
+  for (const line of more) byId.set(line.id, both(byId.get(line.id), line));
   return [...byId.values()].sort((one, other) => one.seq - other.seq);
 }
 

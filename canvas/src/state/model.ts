@@ -15,6 +15,9 @@ export interface Seat {
   createdAt: string;
 }
 
+/** How far a person's message has come on its way to the agent. */
+export type Delivery = "stored" | "handed_over" | "acked" | "dead";
+
 export interface Line {
   id: string;
   clientId: string | null;
@@ -24,6 +27,10 @@ export interface Line {
   seq: number;
   userName: string | null;
   attachments: readonly Attachment[];
+  /** Null for what an agent wrote. */
+  delivery: Delivery | null;
+  /** Why it cannot be delivered. */
+  trouble: string | null;
 }
 
 export interface Attachment {

@@ -25,7 +25,10 @@ export function applySnapshot(before: State | null, snapshot: Snapshot): State {
 function chatOf(chat: SnapshotChat, known: Chat | undefined): Chat {
   const author = chat.last.role === "agent" ? "agent" : "user";
   const { id, content, timestamp, seq } = chat.last;
-  const whole = known?.lines.at(-1)?.id === id;
+  const lines = known?.lines ?? [];
+  // What happened meanwhile to messages on their way is only in the pages.
+  const underway = lines.some((line) => line.delivery !== null && line.delivery !== "acked");
+  const whole = lines.at(-1)?.id === id && !underway;
   return {
     ...EMPTY_CHAT,
     ...known,

@@ -48,10 +48,14 @@ export type Verb =
   | { verb: "online"; id: string }
   | { verb: "degrade"; id: string }
   | { verb: "silence"; id: string }
+  | { verb: "pause"; id: string }
+  | { verb: "move"; id: string; parent: string | null }
   | { verb: "remove"; id: string }
   | { verb: "card"; id: string }
   | { verb: "ask"; id: string; text: string }
   | { verb: "answer"; id: string; text: string }
+  | { verb: "hand_over" | "handle"; id: string; count: number }
+  | { verb: "give_up" | "send_again"; id: string; at: number }
   | { verb: "log"; id: string };
 
 export class ModelServer {
@@ -87,6 +91,22 @@ export class ModelServer {
         this.change(row, { status: row.external ? "awaiting_agent" : "offline", last_heard_at: heard });
         return this.tell(row.external ? "WORKSPACE_AWAITING_AGENT" : "WORKSPACE_OFFLINE", row.id, { last_heard_at: heard });
       }
+      case "pause":
+        this.change(row, { status: "paused" });
+        return this.tell("WORKSPACE_PAUSED", row.id, { previous_status: row.status });
+      case "move": {
+        const parent_id = what.parent !== null && what.parent !== row.id && this.rows.has(what.parent) ? what.parent : null;
+        this.change(row, { parent_id });
+        return this.tell("WORKSPACE_MOVED", row.id, { parent_id, old_parent_id: row.parent_id });
+      }
+      case "hand_over":
+        return this.tick(row.id, "handed_over", ["stored"], what.count);
+      case "handle":
+        return this.tick(row.id, "acked", ["stored", "handed_over", "dead"], what.count);
+      case "give_up":
+        return this.single(row.id, "MESSAGE_DEAD", ["stored", "handed_over"], "dead", what.at);
+      case "send_again":
+        return this.single(row.id, "MESSAGE_REQUEUED", ["dead"], "stored", what.at);
       case "remove":
         return this.remove(row);
       case "card":
@@ -156,11 +176,42 @@ export class ModelServer {
     this.push("AGENT_MESSAGE", id, payload, { kind: "activity", id: line.id, rev: 0 });
   }
 
+  /** The first so many messages of a person, from the oldest that is still so far, come further. */
+  private tick(id: string, tick: string, from: readonly string[], count: number): void {
+    const open = this.asked(id, from).slice(0, count);
+    const [first, last] = [open[0], open.at(-1)];
+    if (first === undefined || last === undefined) return;
+    const within = (line: ChatMessage): boolean => line.seq >= first.seq && line.seq <= last.seq;
+    this.mark(id, (line) => (within(line) && from.includes(line.delivery ?? "") ? withDelivery(line, tick) : line));
+    this.seq += 1;
+    const payload = { tick, first_seq: first.seq, last_seq: last.seq, at: this.now() };
+    this.push("MESSAGE_TICK", id, payload, { kind: "inbox", id, rev: 0 });
+  }
+
+  private single(id: string, event: string, from: readonly string[], delivery: string, at: number): void {
+    const open = this.asked(id, from);
+    const chosen = open[at % Math.max(1, open.length)];
+    if (chosen === undefined) return;
+    const trouble = delivery === "dead" ? "unreachable" : null;
+    this.mark(id, (line) => (line.id === chosen.id ? withDelivery(line, delivery, trouble) : line));
+    this.seq += 1;
+    const payload = { activity_id: chosen.id, seq: chosen.seq, ...(trouble === null ? {} : { reason: trouble, detail: null, attempts: 12 }) };
+    this.push(event, id, payload, { kind: "activity", id: chosen.id, rev: 0 });
+  }
+
+  private asked(id: string, delivery: readonly string[]): ChatMessage[] {
+    return this.history(id).filter((line) => line.role === "user" && delivery.includes(line.delivery ?? ""));
+  }
+
+  private mark(id: string, change: (line: ChatMessage) => ChatMessage): void {
+    this.chats.set(id, this.history(id).map(change));
+  }
+
   private line(id: string, role: "user" | "agent", content: string): ChatMessage {
     this.seq += 1;
     const lines = this.chats.get(id) ?? [];
     const seq = (lines.at(-1)?.seq ?? 0) + 2;
-    const own = role === "user" ? { user: USER.name, client_id: `c${this.seq}` } : {};
+    const own = role === "user" ? { user: USER.name, client_id: `c${this.seq}`, delivery: "stored" } : {};
     const line: ChatMessage = { id: `a${this.seq}`, role, content, timestamp: this.now(), seq, ...own };
     this.chats.set(id, [...lines, line]);
     return line;
@@ -190,6 +241,10 @@ export class ModelServer {
   private now(): string {
     return timeOf(this.seq);
   }
+}
+
+function withDelivery({ trouble: _before, ...line }: ChatMessage, delivery: string, trouble: string | null = null): ChatMessage {
+  return { ...line, delivery, ...(trouble === null ? {} : { trouble }) };
 }
 
 function oneLineOf(text: string): string {

@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { NoAnswer, Refusal } from "../live/api";
 import { memoryVault } from "../state/testing";
 import { Conversation } from "./Conversation";
-import { Bench, settled } from "./testing";
+import { Bench, PATIENT, settled } from "./testing";
 
 const TALK = [
   { verb: "ask", text: "Where are **you**?" },
@@ -34,7 +34,7 @@ test("bubbles made from history are the bubbles made live", async () => {
   const first = live.show(<Conversation workspaceId="a" />);
   for (const each of TALK) live.server.do({ ...each, id: "a" });
   live.deliver();
-  await vi.waitFor(() => expect(list().querySelector("strong")).not.toBeNull());
+  await vi.waitFor(() => expect(list().querySelector("strong")).not.toBeNull(), PATIENT);
   const shownLive = list().innerHTML;
   first.unmount();
 
@@ -44,7 +44,7 @@ test("bubbles made from history are the bubbles made live", async () => {
   later.desk.data.update((state) => state && { ...state, chats: new Map([...state.chats].map(([id, chat]) => [id, { ...chat, unread: 0, readSeq: 99 }])) });
   later.show(<Conversation workspaceId="a" />);
   await settled();
-  await vi.waitFor(() => expect(list().innerHTML).toBe(shownLive));
+  await vi.waitFor(() => expect(list().innerHTML).toBe(shownLive), PATIENT);
 });
 
 test("an own message is there before the server answers, and becomes the server's without a double", async () => {

@@ -6,6 +6,7 @@ import { Button } from "../parts/Button";
 import { useNow } from "../parts/now";
 import { Notice } from "../parts/Notice";
 import { conversationItems } from "../state/conversation";
+import { waitingFor } from "../state/delivery";
 import { EMPTY_CHAT } from "../state/model";
 import { useStored } from "../state/store";
 import { wordsOf } from "../live/api";
@@ -39,6 +40,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   );
   const name = workspace?.name ?? "this agent";
   const me = desk.session.user.name;
+  const waits = workspace === undefined ? null : waitingFor(workspace, now);
   return (
     <div className={css.conversation}>
       <div className={css.view}>
@@ -72,6 +74,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                       agentName={name}
                       ownName={me}
                       tabStop={at === items.length - 1}
+                      waits={waits}
                       marked={item.id !== null && item.id === messageId}
                       onRetry={() => void desk.outbox.retry(item.key)}
                       onDiscard={() => desk.outbox.discard(item.key)}

@@ -5,6 +5,7 @@ import { Avatar } from "../parts/Avatar";
 import { Button } from "../parts/Button";
 import { CopyButton } from "../parts/CopyButton";
 import { Icon } from "../parts/Icon";
+import { Link } from "../parts/Link";
 import { MessageText } from "../parts/MessageText";
 import { Time } from "../parts/Time";
 import { hrefOf } from "../router";
@@ -20,12 +21,14 @@ interface Props {
   ownName: string;
   tabStop: boolean;
   marked: boolean;
+  /** What it waits for while it is only stored. */
+  waits: string | null;
   onRetry: () => void;
   onDiscard: () => void;
 }
 
 export const MessageItem = memo(
-  function MessageItem({ message, workspaceId, agentName, ownName, tabStop, marked, onRetry, onDiscard }: Props) {
+  function MessageItem({ message, workspaceId, agentName, ownName, tabStop, marked, waits, onRetry, onDiscard }: Props) {
     const fromAgent = message.author === "agent";
     const author = fromAgent ? agentName : (message.userName ?? ownName);
     const classes = [css.message, fromAgent ? "" : css.user, message.joined ? css.joined : "", marked ? css.marked : ""];
@@ -47,7 +50,12 @@ export const MessageItem = memo(
               </p>
             ))}
           </div>
-          {message.tick !== null && <TickMark tick={message.tick} />}
+          {message.tick !== null && <TickMark tick={message.tick} waits={waits} />}
+          {message.tick === "dead" && (
+            <p className={css.failed}>
+              {message.reason} <Link to={{ view: "problems" }}>Show in Problems</Link>
+            </p>
+          )}
           {message.tick === "not_sent" && (
             <div className={css.failed}>
               <p>{message.reason}</p>
@@ -70,7 +78,8 @@ export const MessageItem = memo(
     sameMessage(before.message, after.message) &&
     before.agentName === after.agentName &&
     before.tabStop === after.tabStop &&
-    before.marked === after.marked,
+    before.marked === after.marked &&
+    (before.waits === after.waits || after.message.tick !== "stored"),
 );
 
 /** Lists are made anew with every change; a message that says the same is not drawn again. */
@@ -86,15 +95,18 @@ function linkTo(workspaceId: string, messageId: string): string {
 const TICKS = {
   sending: { icon: "clock", word: "Sending" },
   stored: { icon: "check", word: "Stored" },
+  handed_over: { icon: "checks", word: "Delivered" },
+  acked: { icon: "checks", word: "Handled" },
+  dead: { icon: "warning", word: "Not delivered" },
   not_sent: { icon: "warning", word: "Not sent" },
 } as const;
 
-function TickMark({ tick }: { tick: Tick }) {
+function TickMark({ tick, waits }: { tick: Tick; waits: string | null }) {
   const { icon, word } = TICKS[tick];
   return (
-    <span className={`${css.tick} ${tick === "not_sent" ? css.bad : ""}`}>
+    <span className={`${css.tick} ${tick === "not_sent" || tick === "dead" ? css.bad : ""}`}>
       <Icon name={icon} size={12} />
-      {word}
+      {tick === "stored" && waits !== null ? `Stored, queued: ${waits}` : word}
     </span>
   );
 }

@@ -130,6 +130,7 @@ function useCommands(): readonly Action[] {
     return [
       goTo("Organisation", ORG),
       goTo("Chats", { view: "chats", workspaceId: null, messageId: null }),
+      goTo("Problems", { view: "problems" }),
       goTo("Connect an agent", { view: "connect" }),
       goTo("Settings", { view: "settings" }),
       theme("Light colours", "light"),

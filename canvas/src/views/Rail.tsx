@@ -6,6 +6,8 @@ import { Icon, type IconName } from "../parts/Icon";
 import { Link } from "../parts/Link";
 import { Mark } from "../parts/Mark";
 import { ORG, type Place } from "../router";
+import { countProblems } from "../state/problems";
+import { useStored } from "../state/store";
 import css from "./Rail.module.css";
 
 interface Item {
@@ -17,13 +19,15 @@ interface Item {
 const ITEMS: readonly Item[] = [
   { to: ORG, icon: "org", label: "Org" },
   { to: { view: "chats", workspaceId: null, messageId: null }, icon: "chats", label: "Chats" },
+  { to: { view: "problems" }, icon: "warning", label: "Problems" },
   { to: { view: "connect" }, icon: "connect", label: "Connect" },
   { to: { view: "settings" }, icon: "settings", label: "Settings" },
 ];
 
 export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () => void }) {
   const { view } = usePlace();
-  const { session } = useDesk();
+  const { session, stuck } = useDesk();
+  const problems = countProblems(useStored(stuck));
   return (
     <nav className={css.rail} aria-label="Main">
       <span className={css.mark} title={`Molecule ${session.version}`}>
@@ -38,6 +42,11 @@ export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () 
               {item.label === "Chats" && unread > 0 && (
                 <span className={css.badge}>
                   <Badge unread={unread} />
+                </span>
+              )}
+              {item.label === "Problems" && problems > 0 && (
+                <span className={css.badge}>
+                  <Badge unread={problems} word="open" />
                 </span>
               )}
             </Link>

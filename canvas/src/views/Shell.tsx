@@ -17,6 +17,7 @@ import { ConnectView } from "./ConnectView";
 import { Header } from "./Header";
 import { OrgView } from "./OrgView";
 import { Palette } from "./Palette";
+import { ProblemsView } from "./ProblemsView";
 import { Rail } from "./Rail";
 import { SettingsView } from "./SettingsView";
 import css from "./Shell.module.css";
@@ -78,6 +79,8 @@ function View() {
       return <OrgView place={place} />;
     case "chats":
       return <ChatsView place={place} />;
+    case "problems":
+      return <ProblemsView />;
     case "connect":
       return <ConnectView />;
     case "settings":

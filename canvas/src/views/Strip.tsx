@@ -70,20 +70,31 @@ function ConcernButton({ concern, onClick }: { concern: Concern; onClick: () => 
   const now = useNow();
   return (
     <button type="button" className={css.concern} onClick={onClick}>
-      {concern.kind === "unread" ? (
-        <span className={css.mail}>
-          <Icon name="chats" size={14} />
-        </span>
-      ) : (
-        <Glyph standing={concern.kind === "silent" ? "offline" : concern.kind} />
-      )}
+      <ConcernMark kind={concern.kind} />
       <span className={css.name}>{concern.name}</span>
       <span className={css.what}>{wordsFor(concern, now)}</span>
     </button>
   );
 }
 
+function ConcernMark({ kind }: { kind: Concern["kind"] }) {
+  if (kind === "failed" || kind === "degraded") return <Glyph standing={kind} />;
+  if (kind === "silent") return <Glyph standing="offline" />;
+  return (
+    <span className={kind === "unread" ? css.mail : css.stuck}>
+      <Icon name={kind === "unread" ? "chats" : "warning"} size={14} />
+    </span>
+  );
+}
+
 function wordsFor({ kind, since, unread }: Concern, now: number): string {
-  const what = { failed: "Failed", degraded: "Degraded", silent: "No sign of life", unread: `${countText(unread)} unread` }[kind];
+  const what = {
+    failed: "Failed",
+    degraded: "Degraded",
+    silent: "No sign of life",
+    undelivered: `${countText(unread)} not delivered`,
+    stopped: "Chain stopped",
+    unread: `${countText(unread)} unread`,
+  }[kind];
   return now - Date.parse(since) < 60_000 && kind !== "silent" ? `${what}, just now` : `${what} for ${duration(since, now)}`;
 }

@@ -68,6 +68,9 @@ export class Bench {
   }
 }
 
+/** For what is loaded in its own time: long enough for a busy machine. */
+export const PATIENT = { timeout: 5_000 };
+
 /** Lets what is already answered arrive. */
 export async function settled(): Promise<void> {
   await act(async () => {

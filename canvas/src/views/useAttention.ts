@@ -1,9 +1,10 @@
 /** What needs a person, and the way from one to the next. */
 
 import { useMemo, useRef } from "react";
-import { useApp, useCalmData } from "../app";
+import { useApp, useCalmData, useDesk } from "../app";
 import { announce } from "../parts/Announcer";
 import { concerns, type Concern } from "../state/attention";
+import { useStored } from "../state/store";
 
 export interface Attention {
   all: readonly Concern[];
@@ -16,12 +17,14 @@ export function useAttention(): Attention {
   const { router } = useApp();
   const workspaces = useCalmData((state) => state.workspaces);
   const chats = useCalmData((state) => state.chats);
-  const all = useMemo(() => concerns({ workspaces, chats }), [workspaces, chats]);
+  const stuck = useStored(useDesk().stuck);
+  const all = useMemo(() => concerns({ workspaces, chats }, stuck), [workspaces, chats, stuck]);
   const lastShown = useRef<string | null>(null);
   const go = (concern: Concern): void => {
     lastShown.current = keyOf(concern);
     const panel = concern.kind === "unread" ? "chat" : "about";
-    router.go({ view: "org", focus: concern.workspaceId, panel, filter: "" });
+    const isStuck = concern.kind === "undelivered" || concern.kind === "stopped";
+    router.go(isStuck ? { view: "problems" } : { view: "org", focus: concern.workspaceId, panel, filter: "" });
     announce(`${concern.name}: ${concern.kind}`);
   };
   const walk = (from: readonly Concern[]): void => {

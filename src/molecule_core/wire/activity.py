@@ -35,7 +35,8 @@ class ActivityRow(Struct):
 
 class ChatMessage(Struct, omit_defaults=True):
     """One line of the chat between a workspace and its users. `role` is `user` or `agent`; `client_id` is the messageId
-    that the person's client chose."""
+    that the person's client chose. `delivery` tells how far a person's message has come (stored, handed_over, acked,
+    dead), `trouble` why it is dead."""
 
     id: str
     role: str
@@ -45,6 +46,8 @@ class ChatMessage(Struct, omit_defaults=True):
     user: str | None = None
     client_id: str | None = None
     attachments: list[dict[str, Any]] = []
+    delivery: str | None = None
+    trouble: str | None = None
 
 
 class ChatPage(Struct):

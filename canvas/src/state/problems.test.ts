@@ -1,0 +1,41 @@
+// @vitest-environment node
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { concerns } from "./attention";
+import { chainOf, chainWords, changesProblems, deadLetterOf, reasonWords, type DeadLetter } from "./problems";
+
+const LETTER = { activity_id: "a1", workspace_id: "w1", workspace_name: "Ops", source_id: null, summary: "hi", reason: "expired", detail: null, attempts: 0, died_at: "2026-03-01T10:00:00Z" };
+
+test("rows of another shape are left out, and never thrown over", () => {
+  fc.assert(
+    fc.property(fc.anything(), (row) => {
+      expect(deadLetterOf(row)).toBeNull();
+      expect(chainOf(row)).toBeNull();
+    }),
+  );
+  expect(deadLetterOf({ ...LETTER, died_at: 3 })).toBeNull();
+  expect(deadLetterOf({ ...LETTER, workspace_name: 3 })?.workspaceName).toBe("w1");
+});
+
+test("one concern an agent tells how many of its messages were given up, and since when", () => {
+  const at = (hour: number, workspace_id = "w1"): DeadLetter =>
+    deadLetterOf({ ...LETTER, workspace_id, activity_id: `a${hour}`, died_at: `2026-03-01T${hour}:00:00Z` }) as DeadLetter;
+  const stuck = { deadLetters: [at(12), at(11), at(13, "w2")], moreDeadLetters: false, chains: [] };
+  const found = concerns({ workspaces: new Map(), chats: new Map() }, stuck);
+  expect(found.map((each) => [each.workspaceId, each.kind, each.unread, each.since.slice(11, 13)])).toEqual([
+    ["w1", "undelivered", 2, "11"],
+    ["w2", "undelivered", 1, "13"],
+  ]);
+});
+
+test("a stopped chain says which limit it met", () => {
+  const chain = (reason: string) => chainOf({ root_id: "r", workspace_id: "w", reason, hops: 24, messages: 1000, frozen_at: "2026-03-01T10:00:00Z" });
+  const words = ["hops", "messages", "pingpong", "something new"].map((reason) => chainWords(chain(reason) as never));
+  expect(words).toEqual(["It was passed on 24 times", "It has come to 1,000 messages", "Two agents only thank each other", "something new"]);
+  expect(reasonWords("something new")).toBe("something new");
+});
+
+test("only events about what is stuck ask for the lists again", () => {
+  expect(["MESSAGE_DEAD", "MESSAGE_REQUEUED", "MESSAGE_DISCARDED", "CHAIN_FROZEN", "CHAIN_ENDED", "WORKSPACE_REMOVED"].every(changesProblems)).toBe(true);
+  expect(["MESSAGE_TICK", "USER_MESSAGE", "X_MESSAGE_DEAD", "CHAIN_FROZENX"].some(changesProblems)).toBe(false);
+});

@@ -1,0 +1,88 @@
+import { fireEvent, screen, within } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+import { Refusal } from "../live/api";
+import { chainOf, deadLetterOf, NO_PROBLEMS, type Problems } from "../state/problems";
+import { ProblemsView } from "./ProblemsView";
+import { Bench, settled } from "./testing";
+
+const LETTER = deadLetterOf({
+  activity_id: "m1", workspace_id: "a", workspace_name: "Agent a", source_id: null, summary: "Ship <b>it</b>",
+  reason: "unreachable", detail: "connection refused", attempts: 12, died_at: "2026-03-01T10:00:00Z",
+});
+const CHAIN = chainOf({ root_id: "r", workspace_id: "a", reason: "hops", hops: 24, messages: 25, frozen_at: "2026-03-01T10:00:00Z" });
+const STUCK = { deadLetters: [LETTER], moreDeadLetters: false, chains: [CHAIN] } as Problems;
+
+function bench(role = "owner", answers: Problems[] = [NO_PROBLEMS]): Bench {
+  const made = new Bench({ role });
+  made.server.do({ verb: "create", id: "a", parent: null });
+  made.load();
+  made.desk.stuck.set(STUCK);
+  const read = vi.spyOn(made.api, "problems");
+  for (const each of answers) read.mockResolvedValueOnce(each);
+  return made;
+}
+
+test("a message that was given up tells why, and goes out again at a press", async () => {
+  const made = bench("operator", [{ ...STUCK, deadLetters: [] }]);
+  const requeue = vi.spyOn(made.api, "requeue").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  const row = within(screen.getByRole("region", { name: "Not delivered" })).getByRole("listitem");
+  expect(row.textContent).toContain("Ship <b>it</b>");
+  expect(row.textContent).toContain("The agent could not be reached, after 12 tries: connection refused");
+  fireEvent.click(within(row).getByRole("button", { name: "Send again" }));
+  await settled();
+  expect(requeue).toHaveBeenCalledExactlyOnceWith(LETTER);
+  expect(screen.queryByRole("region", { name: "Not delivered" })).toBeNull();
+});
+
+test("discarding asks first", async () => {
+  const made = bench();
+  const discard = vi.spyOn(made.api, "discard").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  fireEvent.click(screen.getByRole("button", { name: "Discard…" }));
+  fireEvent.click(screen.getByRole("button", { name: "Keep it" }));
+  expect(discard).not.toHaveBeenCalled();
+  fireEvent.click(screen.getByRole("button", { name: "Discard…" }));
+  fireEvent.click(screen.getByRole("button", { name: "Discard it" }));
+  await settled();
+  expect(discard).toHaveBeenCalledExactlyOnceWith(LETTER);
+  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+});
+
+test("a stopped chain goes on or ends as the person says, and what is refused is told beside it", async () => {
+  const made = bench();
+  const release = vi.spyOn(made.api, "release").mockRejectedValue(new Refusal(404, null, "There is no such chain."));
+  const end = vi.spyOn(made.api, "end").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  const row = within(screen.getByRole("region", { name: "Stopped chains" })).getByRole("listitem");
+  expect(row.textContent).toContain("It was passed on 24 times.");
+  fireEvent.click(within(row).getByRole("button", { name: "Let it go on" }));
+  await settled();
+  expect(release).toHaveBeenCalledExactlyOnceWith("org", CHAIN);
+  expect(within(row).getByRole("alert").textContent).toBe("There is no such chain.");
+  fireEvent.click(within(row).getByRole("button", { name: "End it" }));
+  await settled();
+  expect(end).toHaveBeenCalledExactlyOnceWith("org", CHAIN);
+});
+
+test("who may only look is told who may decide", () => {
+  bench("viewer").show(<ProblemsView />);
+  expect(screen.queryByRole("button")).toBeNull();
+  expect(screen.getAllByText(/An operator/)).toHaveLength(2);
+});
+
+test("events that come while the lists are read lead to one more reading, not to many", async () => {
+  const made = new Bench();
+  let answer: (found: Problems) => void = () => undefined;
+  const read = vi.spyOn(made.api, "problems").mockImplementation(() => new Promise((done) => (answer = done)));
+  const first = made.desk.readStuck();
+  for (let turn = 0; turn < 5; turn += 1) void made.desk.readStuck();
+  expect(read).toHaveBeenCalledTimes(1);
+  answer(NO_PROBLEMS);
+  await settled();
+  expect(read).toHaveBeenCalledTimes(2);
+  answer(STUCK);
+  await first;
+  expect(made.desk.stuck.get()).toBe(STUCK);
+  expect(read).toHaveBeenCalledTimes(2);
+});

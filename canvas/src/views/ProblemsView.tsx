@@ -1,0 +1,194 @@
+/** What is stuck and waits for a person: messages that could not be delivered, and chains that were stopped. */
+
+import { useState, type ReactNode } from "react";
+import { useData, useDesk } from "../app";
+import { wordsOf } from "../live/api";
+import { announce } from "../parts/Announcer";
+import { Button } from "../parts/Button";
+import { Dialog } from "../parts/Dialog";
+import { Link } from "../parts/Link";
+import { Notice } from "../parts/Notice";
+import { Time } from "../parts/Time";
+import { chainWords, countProblems, reasonWords, type Chain, type DeadLetter } from "../state/problems";
+import { useStored } from "../state/store";
+import { plural } from "../text/words";
+import css from "./ProblemsView.module.css";
+
+export function ProblemsView() {
+  const desk = useDesk();
+  const stuck = useStored(desk.stuck);
+  if (countProblems(stuck) === 0) {
+    return (
+      <Notice icon="check" title="Nothing is stuck">
+        Messages that cannot be delivered, and agents that write to each other without end, appear here.
+      </Notice>
+    );
+  }
+  return (
+    <div className={css.problems}>
+      <div className={css.inside}>
+        <h2 className={css.title}>Problems</h2>
+        {stuck.chains.length > 0 && (
+          <Section title="Stopped chains" lead="Agents wrote to each other until a limit was reached. Nothing of these chains goes on until you decide.">
+            {stuck.chains.map((each) => (
+              <ChainRow key={each.rootId} chain={each} />
+            ))}
+          </Section>
+        )}
+        {stuck.deadLetters.length > 0 && (
+          <Section title="Not delivered" lead="These messages were given up. Send them again once their agent can take them.">
+            {stuck.deadLetters.map((each) => (
+              <DeadRow key={each.activityId} letter={each} />
+            ))}
+            {stuck.moreDeadLetters && <li className={css.more}>Older ones appear when these are dealt with.</li>}
+          </Section>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Section({ title, lead, children }: { title: string; lead: string; children: ReactNode }) {
+  return (
+    <section className={css.section} aria-label={title}>
+      <h3>{title}</h3>
+      <p className={css.lead}>{lead}</p>
+      <ul className={css.rows}>{children}</ul>
+    </section>
+  );
+}
+
+function DeadRow({ letter }: { letter: DeadLetter }) {
+  const { api } = useDesk();
+  const [asking, setAsking] = useState(false);
+  const deed = useDeed();
+  const discard = (): void => {
+    setAsking(false);
+    deed.run(() => api.discard(letter), "Discarded");
+  };
+  return (
+    <li className={css.row}>
+      <p className={css.head}>
+        <SeatLink id={letter.workspaceId} name={letter.workspaceName} />
+        <Sender id={letter.sourceId} />
+        <Time at={letter.diedAt} className={css.time} />
+      </p>
+      <p className={css.words}>
+        <bdi>{letter.summary}</bdi>
+      </p>
+      <p className={css.why}>
+        {reasonWords(letter.reason)}
+        {letter.attempts > 0 && `, after ${plural(letter.attempts, "try", "tries")}`}
+        {letter.detail !== null && `: ${letter.detail}`}
+      </p>
+      <Deeds deed={deed}>
+        <Button icon="again" disabled={deed.busy} onClick={() => deed.run(() => api.requeue(letter), "It goes out again")}>
+          Send again
+        </Button>
+        <Button disabled={deed.busy} onClick={() => setAsking(true)}>
+          Discard…
+        </Button>
+      </Deeds>
+      {asking && (
+        <Dialog label="Discard this message?" onClose={() => setAsking(false)}>
+          <p className={css.ask}>
+            <bdi>{letter.workspaceName}</bdi> will never get it. It stays in the log.
+          </p>
+          <div className={css.deeds}>
+            <Button kind="primary" onClick={discard}>
+              Discard it
+            </Button>
+            <Button onClick={() => setAsking(false)}>Keep it</Button>
+          </div>
+        </Dialog>
+      )}
+    </li>
+  );
+}
+
+function ChainRow({ chain }: { chain: Chain }) {
+  const { api, session } = useDesk();
+  const deed = useDeed();
+  const org = session.org.id;
+  return (
+    <li className={css.row}>
+      <p className={css.head}>
+        {chain.workspaceId === null ? "A chain of messages" : <SeatLink id={chain.workspaceId} name="An agent" />}
+        <Time at={chain.frozenAt} className={css.time} />
+      </p>
+      {chain.summary !== "" && (
+        <p className={css.words}>
+          <bdi>{chain.summary}</bdi>
+        </p>
+      )}
+      <p className={css.why}>{chainWords(chain)}.</p>
+      <Deeds deed={deed}>
+        <Button icon="play" disabled={deed.busy} onClick={() => deed.run(() => api.release(org, chain), "It may go on")}>
+          Let it go on
+        </Button>
+        <Button disabled={deed.busy} onClick={() => deed.run(() => api.end(org, chain), "Ended")}>
+          End it
+        </Button>
+      </Deeds>
+    </li>
+  );
+}
+
+function SeatLink({ id, name }: { id: string; name: string }) {
+  const known = useData((state) => state.workspaces.get(id)?.name);
+  if (known === undefined) return <bdi className={css.name}>{name}</bdi>;
+  return (
+    <Link className={css.name} to={{ view: "org", focus: id, panel: "about", filter: "" }}>
+      <bdi>{known}</bdi>
+    </Link>
+  );
+}
+
+function Sender({ id }: { id: string | null }) {
+  const name = useData((state) => (id === null ? null : state.workspaces.get(id)?.name));
+  return (
+    <span className={css.from}>
+      from <bdi>{id === null ? "a person" : (name ?? "an agent that is gone")}</bdi>
+    </span>
+  );
+}
+
+interface Deed {
+  busy: boolean;
+  problem: string | null;
+  run: (act: () => Promise<unknown>, done: string) => void;
+}
+
+/** One command at a time. When it is done the list is read again, and the row is gone. */
+function useDeed(): Deed {
+  const desk = useDesk();
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
+  const run = (act: () => Promise<unknown>, done: string): void => {
+    setBusy(true);
+    setProblem(null);
+    act()
+      .then(() => {
+        announce(done);
+        return desk.readStuck();
+      })
+      .catch((error: unknown) => setProblem(wordsOf(error)))
+      .finally(() => setBusy(false));
+  };
+  return { busy, problem, run };
+}
+
+function Deeds({ deed, children }: { deed: Deed; children: ReactNode }) {
+  const { maySend } = useDesk();
+  if (!maySend) return <p className={css.from}>An operator of the organisation can decide this.</p>;
+  return (
+    <>
+      <div className={css.deeds}>{children}</div>
+      {deed.problem !== null && (
+        <p role="alert" className={css.problem}>
+          {deed.problem}
+        </p>
+      )}
+    </>
+  );
+}
