@@ -12,6 +12,7 @@ import { foldsStore, type Folds } from "./state/folds";
 import type { Chat, Line, State } from "./state/model";
 import { Outbox, type SendResult } from "./state/outbox";
 import { changesProblems, NO_PROBLEMS, type Problems } from "./state/problems";
+import { seatedUnder } from "./state/seating";
 import { applySnapshot } from "./state/snapshot";
 import { createStore, type Store } from "./state/store";
 import type { Vault } from "./state/vault";
@@ -20,6 +21,12 @@ import type { EventFrame, Session, Snapshot } from "./wire";
 const PAGE = 50;
 const LARGE = 2_000;
 const LARGE_MS = 250;
+
+/** What was done last and can be taken back. */
+export interface Undo {
+  words: string;
+  run: () => Promise<void>;
+}
 
 interface DeskParts {
   session: Session;
@@ -39,6 +46,7 @@ export class Desk {
   readonly problem: Store<string | null> = createStore<string | null>(null);
   /** What is stuck; read again when an event says that it changed. */
   readonly stuck: Store<Problems> = createStore<Problems>(NO_PROBLEMS);
+  readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
   readonly connection: Connection;
   readonly outbox: Outbox;
   readonly drafts: Drafts;
@@ -116,6 +124,24 @@ export class Desk {
   async logOut(): Promise<void> {
     await this.api.logOut();
     this.tabs.tell({ kind: "logged_out" });
+  }
+
+  /** Moves an agent with all below it. It is seen at once, and put back if the server refuses. */
+  async move(id: string, parentId: string | null): Promise<void> {
+    const seat = this.data.get()?.seats.get(id);
+    if (seat === undefined) return;
+    await this.reseat(id, seat.parentId, parentId);
+    this.undo.set({ words: `${seat.name} was moved.`, run: () => this.reseat(id, parentId, seat.parentId) });
+  }
+
+  private async reseat(id: string, from: string | null, to: string | null): Promise<void> {
+    this.data.update((state) => state && seatedUnder(state, id, to));
+    try {
+      await this.api.changeSeat(id, { parent_id: to });
+    } catch (error) {
+      this.data.update((state) => (state?.seats.get(id)?.parentId === to ? seatedUnder(state, id, from) : state));
+      throw error;
+    }
   }
 
   private tellRead(workspaceId: string, seq: number): void {

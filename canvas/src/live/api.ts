@@ -103,6 +103,31 @@ export class Api {
     return this.ask("POST", `${chain(orgId, rootId)}/end`, {});
   }
 
+  changeSeat(workspaceId: string, change: { parent_id?: string | null; name?: string; role?: string | null }): Promise<unknown> {
+    return this.ask("PATCH", seat(workspaceId), change);
+  }
+
+  putAside(workspaceId: string, how: "pause" | "resume" | "hibernate"): Promise<unknown> {
+    return this.ask("POST", `${seat(workspaceId)}/${how}`, {});
+  }
+
+  removeSeat(workspaceId: string): Promise<unknown> {
+    return this.ask("DELETE", `${seat(workspaceId)}?confirm=true`, {});
+  }
+
+  collapse(workspaceId: string): Promise<unknown> {
+    return this.ask("POST", `${seat(workspaceId)}/collapse?confirm=true`, {});
+  }
+
+  setAbilities(workspaceId: string, abilities: { broadcast_enabled?: boolean; talk_to_user_enabled?: boolean }): Promise<unknown> {
+    return this.ask("PATCH", `${seat(workspaceId)}/abilities`, abilities);
+  }
+
+  async rotate(workspaceId: string): Promise<string> {
+    const made = await this.ask("POST", `${seat(workspaceId)}/external/rotate`, {});
+    return text(made, "auth_token") ?? text(made, "connection", "auth_token") ?? "";
+  }
+
   async createSeat(wanted: NewSeat): Promise<Connection> {
     const made = await this.ask("POST", "/workspaces", { ...wanted, external: true });
     const said = (...path: string[]): string => text(made, ...path) ?? "";

@@ -14,6 +14,7 @@ import { layOut, type Layout } from "./layout";
 import { sceneMemory } from "./memory";
 import css from "./Scene.module.css";
 import { TeamFrame } from "./TeamFrame";
+import { useCarrying } from "./useCarrying";
 import { usePainting } from "./usePainting";
 import { cardAt, isNear, MOST_CARDS, textScale, visibleIn, type Visible } from "./visible";
 
@@ -119,6 +120,8 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
     return element === null ? undefined : listen({ element, change, fit: fitAll, middle });
   }, [change, fitAll, middle]);
 
+  const carried = useCarrying({ stage, layout, memory });
+
   const click = (event: React.MouseEvent): void => {
     const target = event.target instanceof Element ? event.target : null;
     const fold = target?.closest<HTMLElement>("[data-fold]")?.dataset["fold"];
@@ -150,6 +153,7 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
           {visible.near && <Near org={org} layout={layout} visible={visible} selected={selected} />}
         </div>
       </div>
+      {carried}
       <p id={hint} className="visually-hidden">
         Arrow keys move the map, plus and minus zoom, 0 shows everything. The list of agents has the same in words.
       </p>

@@ -1,7 +1,7 @@
 /** All that is known of an agent and its seat. */
 
 import type { ReactNode } from "react";
-import { useData } from "../app";
+import { useData, useDesk } from "../app";
 import { CopyButton } from "../parts/CopyButton";
 import { Link } from "../parts/Link";
 import { useNow } from "../parts/now";
@@ -13,14 +13,21 @@ import { childrenOf } from "../state/tree";
 import { duration } from "../text/time";
 import { plural } from "../text/words";
 import css from "./About.module.css";
+import { SeatActions } from "./SeatActions";
 import { treeOf } from "./useOrg";
 
 export function About({ workspace }: { workspace: Workspace }) {
+  const { maySend } = useDesk();
   return (
     <div className={css.about}>
       <Life workspace={workspace} />
       <Card card={workspace.agent_card} />
       <Seat workspace={workspace} />
+      {maySend && (
+        <Section title="Change it">
+          <SeatActions workspace={workspace} />
+        </Section>
+      )}
     </div>
   );
 }

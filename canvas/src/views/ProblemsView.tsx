@@ -2,8 +2,7 @@
 
 import { useState, type ReactNode } from "react";
 import { useData, useDesk } from "../app";
-import { wordsOf } from "../live/api";
-import { announce } from "../parts/Announcer";
+import type { Desk } from "../desk";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { Link } from "../parts/Link";
@@ -13,6 +12,7 @@ import { chainWords, countProblems, reasonWords, type Chain, type DeadLetter } f
 import { useStored } from "../state/store";
 import { plural } from "../text/words";
 import css from "./ProblemsView.module.css";
+import { DeedProblem, useDeed, type Deed } from "./useDeed";
 
 export function ProblemsView() {
   const desk = useDesk();
@@ -59,12 +59,12 @@ function Section({ title, lead, children }: { title: string; lead: string; child
 }
 
 function DeadRow({ letter }: { letter: DeadLetter }) {
-  const { api } = useDesk();
+  const { api, readStuck } = useStuck();
   const [asking, setAsking] = useState(false);
   const deed = useDeed();
   const discard = (): void => {
     setAsking(false);
-    deed.run(() => api.discard(letter), "Discarded");
+    deed.run(() => api.discard(letter), "Discarded", readStuck);
   };
   return (
     <li className={css.row}>
@@ -82,7 +82,7 @@ function DeadRow({ letter }: { letter: DeadLetter }) {
         {letter.detail !== null && `: ${letter.detail}`}
       </p>
       <Deeds deed={deed}>
-        <Button icon="again" disabled={deed.busy} onClick={() => deed.run(() => api.requeue(letter), "It goes out again")}>
+        <Button icon="again" disabled={deed.busy} onClick={() => deed.run(() => api.requeue(letter), "It goes out again", readStuck)}>
           Send again
         </Button>
         <Button disabled={deed.busy} onClick={() => setAsking(true)}>
@@ -107,7 +107,7 @@ function DeadRow({ letter }: { letter: DeadLetter }) {
 }
 
 function ChainRow({ chain }: { chain: Chain }) {
-  const { api, session } = useDesk();
+  const { api, session, readStuck } = useStuck();
   const deed = useDeed();
   const org = session.org.id;
   return (
@@ -123,15 +123,21 @@ function ChainRow({ chain }: { chain: Chain }) {
       )}
       <p className={css.why}>{chainWords(chain)}.</p>
       <Deeds deed={deed}>
-        <Button icon="play" disabled={deed.busy} onClick={() => deed.run(() => api.release(org, chain), "It may go on")}>
+        <Button icon="play" disabled={deed.busy} onClick={() => deed.run(() => api.release(org, chain), "It may go on", readStuck)}>
           Let it go on
         </Button>
-        <Button disabled={deed.busy} onClick={() => deed.run(() => api.end(org, chain), "Ended")}>
+        <Button disabled={deed.busy} onClick={() => deed.run(() => api.end(org, chain), "Ended", readStuck)}>
           End it
         </Button>
       </Deeds>
     </li>
   );
+}
+
+/** After a deed the lists are read again, and its row is gone. */
+function useStuck(): Pick<Desk, "api" | "session"> & { readStuck: () => Promise<void> } {
+  const desk = useDesk();
+  return { api: desk.api, session: desk.session, readStuck: () => desk.readStuck() };
 }
 
 function SeatLink({ id, name }: { id: string; name: string }) {
@@ -153,42 +159,13 @@ function Sender({ id }: { id: string | null }) {
   );
 }
 
-interface Deed {
-  busy: boolean;
-  problem: string | null;
-  run: (act: () => Promise<unknown>, done: string) => void;
-}
-
-/** One command at a time. When it is done the list is read again, and the row is gone. */
-function useDeed(): Deed {
-  const desk = useDesk();
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<string | null>(null);
-  const run = (act: () => Promise<unknown>, done: string): void => {
-    setBusy(true);
-    setProblem(null);
-    act()
-      .then(() => {
-        announce(done);
-        return desk.readStuck();
-      })
-      .catch((error: unknown) => setProblem(wordsOf(error)))
-      .finally(() => setBusy(false));
-  };
-  return { busy, problem, run };
-}
-
 function Deeds({ deed, children }: { deed: Deed; children: ReactNode }) {
   const { maySend } = useDesk();
   if (!maySend) return <p className={css.from}>An operator of the organisation can decide this.</p>;
   return (
     <>
       <div className={css.deeds}>{children}</div>
-      {deed.problem !== null && (
-        <p role="alert" className={css.problem}>
-          {deed.problem}
-        </p>
-      )}
+      <DeedProblem deed={deed} className={css.problem} />
     </>
   );
 }

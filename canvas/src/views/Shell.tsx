@@ -23,6 +23,7 @@ import { SettingsView } from "./SettingsView";
 import css from "./Shell.module.css";
 import { Shortcuts } from "./Shortcuts";
 import { Strip } from "./Strip";
+import { UndoBar } from "./UndoBar";
 import { useAttention } from "./useAttention";
 
 type Layer = "palette" | "shortcuts" | null;
@@ -50,6 +51,7 @@ export function Shell() {
           {state === null ? <Opening /> : <View />}
         </Guard>
       </main>
+      <UndoBar />
       {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
       {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
       {layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}
