@@ -46,6 +46,8 @@ export class Desk {
   readonly problem: Store<string | null> = createStore<string | null>(null);
   /** What is stuck; read again when an event says that it changed. */
   readonly stuck: Store<Problems> = createStore<Problems>(NO_PROBLEMS);
+  /** Counts the changes of who belongs to the organisation. */
+  readonly peopleChanges: Store<number> = createStore(0);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
   readonly connection: Connection;
   readonly outbox: Outbox;
@@ -202,6 +204,7 @@ export class Desk {
     const own = frames.map((frame) => frame.client_id).filter((id) => id !== undefined);
     if (own.length > 0) this.outbox.settle(new Set(own));
     if (frames.some((frame) => changesProblems(frame.event))) void this.readStuck();
+    if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
   }
 
   /** One reading at a time; what changes meanwhile is read once more after it. A failed one is made up for by the next

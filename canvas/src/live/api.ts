@@ -27,6 +27,13 @@ export interface Connection {
   python: string;
 }
 
+/** Somebody who belongs to the organisation, or is invited to. */
+export interface Person {
+  id: string;
+  name: string;
+  role: string;
+}
+
 interface NewSeat {
   name: string;
   parent_id?: string;
@@ -128,6 +135,31 @@ export class Api {
     return text(made, "auth_token") ?? text(made, "connection", "auth_token") ?? "";
   }
 
+  async people(orgId: string): Promise<readonly Person[]> {
+    return list(await this.ask("GET", people(orgId))).map(personOf).filter((each) => each !== null);
+  }
+
+  changePerson(orgId: string, personId: string, role: string): Promise<unknown> {
+    return this.ask("PATCH", `${people(orgId)}/${encodeURIComponent(personId)}`, { role });
+  }
+
+  removePerson(orgId: string, personId: string): Promise<unknown> {
+    return this.ask("DELETE", `${people(orgId)}/${encodeURIComponent(personId)}`, {});
+  }
+
+  async invitations(orgId: string): Promise<readonly Person[]> {
+    return list(await this.ask("GET", `/orgs/${encodeURIComponent(orgId)}/invitations`)).map(personOf).filter((each) => each !== null);
+  }
+
+  /** The link that lets the invited person in once. */
+  async invite(orgId: string, name: string, role: string): Promise<string> {
+    return text(await this.ask("POST", `/orgs/${encodeURIComponent(orgId)}/invitations`, { name, role }), "url") ?? "";
+  }
+
+  withdraw(orgId: string, invitationId: string): Promise<unknown> {
+    return this.ask("DELETE", `/orgs/${encodeURIComponent(orgId)}/invitations/${encodeURIComponent(invitationId)}`, {});
+  }
+
   async createSeat(wanted: NewSeat): Promise<Connection> {
     const made = await this.ask("POST", "/workspaces", { ...wanted, external: true });
     const said = (...path: string[]): string => text(made, ...path) ?? "";
@@ -182,6 +214,15 @@ function chain(orgId: string, rootId: string): string {
 
 function rows(answer: unknown, name: string): readonly unknown[] {
   return list(answer, name);
+}
+
+function people(orgId: string): string {
+  return `/orgs/${encodeURIComponent(orgId)}/people`;
+}
+
+function personOf(row: unknown): Person | null {
+  const [id, name, role] = [text(row, "id"), text(row, "name"), text(row, "role")];
+  return id === null || name === null || role === null ? null : { id, name, role };
 }
 
 function sentence(words: string): string {

@@ -14,14 +14,9 @@ export function refusalOfMove(tree: Tree, seats: ReadonlyMap<string, Seat>, id: 
 
 /** All below a seat, those above before those below. */
 export function allBelow(tree: Tree, id: string): string[] {
-  const found: string[] = [];
-  const open = [...childrenOf(tree, id)];
-  for (let next = open.shift(); next !== undefined; next = open.shift()) {
-    if (found.includes(next)) continue;
-    found.push(next);
-    open.push(...childrenOf(tree, next));
-  }
-  return found;
+  const found = new Set(childrenOf(tree, id));
+  for (const each of found) for (const below of childrenOf(tree, each)) found.add(below);
+  return [...found];
 }
 
 /** The state in which a seat stands elsewhere already, before the server has said so. The same if it is not there. */

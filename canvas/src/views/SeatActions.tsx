@@ -5,8 +5,8 @@ import { useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
 import { Command } from "../parts/Command";
 import type { Workspace } from "../state/model";
-import { allBelow } from "../state/seating";
 import { standingOf } from "../state/standing";
+import { childrenOf } from "../state/tree";
 import css from "./SeatActions.module.css";
 import { MoveDialog } from "./MoveDialog";
 import { RemoveDialog } from "./RemoveDialog";
@@ -17,7 +17,7 @@ type Asked = "move" | "remove" | "collapse" | null;
 
 export function SeatActions({ workspace }: { workspace: Workspace }) {
   const { api, session } = useDesk();
-  const leads = useData((state) => allBelow(treeOf(state.seats), workspace.id).length > 0);
+  const leads = useData((state) => childrenOf(treeOf(state.seats), workspace.id).length > 0);
   const [asked, setAsked] = useState<Asked>(null);
   const [token, setToken] = useState<string | null>(null);
   const deed = useDeed();

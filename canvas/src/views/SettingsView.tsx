@@ -5,6 +5,7 @@ import { useApp, useDesk, useSettings } from "../app";
 import { Button } from "../parts/Button";
 import { wordsOf } from "../live/api";
 import type { Theme } from "../state/settings";
+import { People } from "./People";
 import css from "./SettingsView.module.css";
 
 const THEMES: readonly { value: Theme; label: string }[] = [
@@ -26,7 +27,7 @@ export function SettingsView() {
     <div className={css.settings}>
       <div className={css.inside}>
         <h2 className={css.title}>Settings</h2>
-        <p className={css.lead}>They count for this browser.</p>
+        <p className={css.lead}>Colours and keys count for this browser.</p>
         <fieldset className={css.group}>
           <legend>Colours</legend>
           <div className={css.themes}>
@@ -52,6 +53,7 @@ export function SettingsView() {
           </Choice>
         </fieldset>
         <Person />
+        <People />
       </div>
     </div>
   );

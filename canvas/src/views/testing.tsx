@@ -41,6 +41,8 @@ export class Bench {
     this.app = new App(vault);
     this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined });
     vi.spyOn(this.api, "markRead").mockResolvedValue({});
+    vi.spyOn(this.api, "people").mockResolvedValue([]);
+    vi.spyOn(this.api, "invitations").mockResolvedValue([]);
     vi.spyOn(this.api, "history").mockImplementation((id) => Promise.resolve({ messages: this.server.history(id), reached_end: true }));
   }
 
