@@ -93,6 +93,32 @@ export interface AgentMessage {
   attachments?: Array<Record<string, unknown>>;
 }
 
+/**
+ * A chain of messages ran into a limit (hops, messages or pingpong) and waits for a person. `workspace_id`:
+ * whose message was refused; `hops` and `messages`: how far the chain went.
+ */
+export interface FrozenChain {
+  root_id: string;
+  workspace_id: string;
+  reason: string;
+  hops: number;
+  messages: number;
+}
+
+/** A person lets a chain go on, up to so many hops and messages in all. */
+export interface ReleasedChain {
+  root_id: string;
+  most_hops: number;
+  most_messages: number;
+  by: string;
+}
+
+/** A person ended a chain: no message of it is taken any more. */
+export interface EndedChain {
+  root_id: string;
+  by: string;
+}
+
 /** An agent is there. */
 export interface Heartbeat {
   active_tasks: number;
@@ -107,7 +133,10 @@ export interface TaskUpdated {
   active_tasks: number;
 }
 
-/** One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out. */
+/**
+ * One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out. `root_id`,
+ * `hop` and `cause_id` tell the chain of a message that another one caused.
+ */
 export interface ActivityRow {
   id: string;
   workspace_id: string;
@@ -126,6 +155,9 @@ export interface ActivityRow {
   request_body?: unknown;
   response_body?: unknown;
   tool_trace?: unknown;
+  root_id?: string;
+  hop?: number;
+  cause_id?: string;
   attempt?: number;
   redelivered?: boolean;
   peer_name?: string;
@@ -338,6 +370,10 @@ export interface EventPayloads {
   ACTIVITY_LOGGED: ActivityView;
   USER_MESSAGE: ActivityView;
   AGENT_MESSAGE: AgentMessage;
+  BROADCAST_MESSAGE: ActivityView;
+  CHAIN_FROZEN: FrozenChain;
+  CHAIN_RELEASED: ReleasedChain;
+  CHAIN_ENDED: EndedChain;
   WORKSPACE_HEARTBEAT: Heartbeat;
   TASK_UPDATED: TaskUpdated;
 }
@@ -362,6 +398,10 @@ export const JOURNALED = [
   "ACTIVITY_LOGGED",
   "USER_MESSAGE",
   "AGENT_MESSAGE",
+  "BROADCAST_MESSAGE",
+  "CHAIN_FROZEN",
+  "CHAIN_RELEASED",
+  "CHAIN_ENDED",
 ] as const satisfies readonly EventName[];
 
 /** Events without them: the next one makes up for a lost one. */

@@ -18,11 +18,13 @@ from molecule_core.access.writer import AccessWriter
 from molecule_core.edges.app import App
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.canvas import CanvasEdge
+from molecule_core.edges.chains import ChainEdge
 from molecule_core.edges.events import EventEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.orgs import OrgEdge
 from molecule_core.edges.protocol import connection_class
+from molecule_core.edges.rates import Rates
 from molecule_core.edges.registry import RegistryEdge
 from molecule_core.edges.routes import Route, Routes
 from molecule_core.edges.sessions import SessionEdge
@@ -31,7 +33,7 @@ from molecule_core.edges.workspaces import WorkspaceEdge
 from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
 from molecule_core.ground.settings import Settings
-from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.reader import ChainReader, MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgReader, load_registry
 from molecule_core.org.registry import Registry
@@ -95,7 +97,9 @@ class Server:
         org = OrgReader(registry)
         writer = MessageWriter(store, org, wakeups, clock=clock, ids=ids, limits=limits)
         reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
+        rates = Rates(limits, clock)
         guards = Guards(access_reader, org, self._hosts(), settings.cookie)
+        chains = ChainReader(store)
         feed = Feed(store, wakeups, org, reader)
         snapshots = SnapshotReader(store, feed, org, reader, clock=clock, limits=limits)
         self.live = Live(feed, org, clock=clock, limits=limits)
@@ -115,12 +119,13 @@ class Server:
             OrgEdge(org_writer, access_writer, access_reader, org),
             WorkspaceEdge(org_writer, org, public_url=settings.url),
             RegistryEdge(org_writer, org, guards, clock=clock, limits=limits),
-            MessageEdge(writer, reader, clock=clock, limits=limits),
+            MessageEdge(writer, reader, rates, clock=clock, limits=limits),
+            ChainEdge(writer.chains, chains, org, limits=limits),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
-        self.app = App(self.routes, guards, ids=ids, limits=limits)
+        self.app = App(self.routes, guards, rates, ids=ids, limits=limits)
 
     def _table(self) -> list[Route]:
         return self.routes.rows

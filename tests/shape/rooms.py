@@ -73,7 +73,13 @@ INSIDE: dict[str, tuple[str, ...]] = {
 INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
     "messages": {
         "attachments": ("rules", "model"),
-        "writer": (*INSIDE["writer"], "attachments"),
+        # What has no content two agents can exchange for ever: a table of its own.
+        "smalltalk": (),
+        "rules": ("model", "smalltalk"),
+        # Parts of the one writer, each with its own noun: they name the statements of chains and broadcasts.
+        "chains": ("rules", "reader", "model", "queries"),
+        "broadcasts": ("chains", "rules", "model", "queries"),
+        "writer": (*INSIDE["writer"], "attachments", "chains", "broadcasts"),
         "delivery": ("writer", "reader", "rules", "model"),
     },
     "org": {
@@ -91,6 +97,10 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "writer": (*INSIDE["writer"], "language", "render"),
     },
 }
+
+
+# The files that together are the one writer of a slice: only they may name statements that write.
+HANDS: dict[str, tuple[str, ...]] = {"messages": ("writer", "chains", "broadcasts")}
 
 
 def _slice_rows(name: str) -> Iterator[Row]:

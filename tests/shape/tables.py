@@ -16,4 +16,5 @@ TABLES: dict[str, str] = {
     "inboxes": "messages",
     "handouts": "messages",
     "read_marks": "messages",
+    "chains": "messages",
 }

@@ -53,11 +53,18 @@ def _login_link() -> click.Command:
     return command
 
 
+def _chains() -> click.Command:
+    from molecule_core.cli.chains import command
+
+    return command
+
+
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
     "admin": ("The server's own token.", _admin),
+    "chains": ("Message chains that ran into a limit.", _chains),
     "backup": ("Copy the store while it is in use.", _backup),
     "restore": ("Put a copy back.", _restore),
     "doctor": ("Look for what is wrong, and say what to do.", _doctor),

@@ -11,31 +11,44 @@ from urllib.parse import unquote
 
 import httptools
 
-from molecule_core.edges.auth import Guards
+from molecule_core.access.model import Caller, Kind
+from molecule_core.edges.auth import NOBODY, Guards
 from molecule_core.edges.problems import problem_body, problem_headers, problem_of
+from molecule_core.edges.rates import Counts, Rates, Standing, Visitor
 from molecule_core.edges.routes import Answer, Call, Later, Routes
-from molecule_core.ground.errors import BadHttp, BodyTooLarge, MoleculeError, Unexpected
+from molecule_core.ground.errors import (
+    BadHttp,
+    BodyTooLarge,
+    InvalidCredential,
+    MissingCredential,
+    MoleculeError,
+    RateLimited,
+    Unexpected,
+)
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 
 _log = logging.getLogger("molecule.http")
 # No header that decides something may stand twice: two readers could take different ones.
+_UNPROVED = (MissingCredential, InvalidCredential)
 _ONCE = (b"host", b"authorization", b"x-workspace-id", b"origin", b"cookie")
 
 
 class App:
     """Answers requests from the table of routes."""
 
-    def __init__(self, routes: Routes, guards: Guards, *, ids: Ids, limits: Limits) -> None:
+    def __init__(self, routes: Routes, guards: Guards, rates: Rates, *, ids: Ids, limits: Limits) -> None:
         self._routes = routes
+        self.rates = rates
         self._guards = guards
         self._ids = ids
         self._limits = limits
 
-    def admit(self, method: bytes, url: bytes, header_list: list[tuple[bytes, bytes]]) -> Call:
-        """Guards a request before its body is read: size, host, route, credential, reach. Raises a refusal.
+    def admit(self, method: bytes, url: bytes, header_list: list[tuple[bytes, bytes]], visitor: Visitor) -> Call:
+        """Guards a request before its body is read: size, host, route, credential, rate, reach. Raises a refusal.
 
         A credential that is not known yet is looked up in `respond`."""
+        visitor.standing = None
         headers = dict(header_list)
         if len(headers) != len(header_list):
             _check_doubles(header_list)
@@ -47,11 +60,28 @@ class App:
             url = self._origin_form(url)
         path, query = _split(url)
         route, params = self._routes.find(method.decode("ascii"), path)
-        call = Call(route, params, headers, query, self._limits)
-        caller = self._guards.known(headers, route)
-        if caller is not None:
+        call = Call(route, params, headers, query, self._limits, address=visitor.address)
+        try:
+            caller = self._guards.known(headers, route)
+        except _UNPROVED:
+            visitor.standing = self.rates.stranger(visitor.address)
+            raise
+        if caller is None:
+            self.rates.check_stranger(visitor.address)
+        else:
+            visitor.standing = call.standing = self._counted(call, caller)
             self._guards.place(call, caller)
         return call
+
+    def _counted(self, call: Call, caller: Caller) -> Standing:
+        """Takes a request from its sender's allowance. Raises RateLimited."""
+        if caller is NOBODY:
+            logs_in = call.route.counts is Counts.LOGIN
+            return self.rates.login(call.address) if logs_in else self.rates.stranger(call.address)
+        standing = self.rates.request(caller.id)
+        if call.route.counts is Counts.SEND and caller.kind is Kind.WORKSPACE:
+            return self.rates.sends(caller.id, caller.org_id)
+        return standing
 
     def upgrades(self, method: bytes, url: bytes) -> bool:
         """Whether a request leads to a route that turns its connection into a WebSocket."""
@@ -90,7 +120,9 @@ class App:
 
     async def _identify_and_answer(self, call: Call, done: Callable[[Answer], None]) -> None:
         try:
-            self._guards.place(call, await self._guards.look_up(call.headers, call.route))
+            caller = await self._look_up(call)
+            call.standing = self._counted(call, caller)
+            self._guards.place(call, caller)
             result = call.route.handler(call)
             if isinstance(result, Later):
                 await asyncio.wait((result.future,))
@@ -100,6 +132,13 @@ class App:
         except Exception as error:
             answer = self._refused(error)
         done(answer)
+
+    async def _look_up(self, call: Call) -> Caller:
+        try:
+            return await self._guards.look_up(call.headers, call.route)
+        except _UNPROVED:
+            call.standing = self.rates.stranger(call.address)
+            raise
 
     async def _answer(self, handling: Coroutine[Any, Any, Answer], done: Callable[[Answer], None]) -> None:
         try:
@@ -123,9 +162,11 @@ class App:
         return refusal(Unexpected(reference=reference))
 
 
-def refusal(error: MoleculeError) -> Answer:
-    """A refusal as an answer."""
-    return Answer(problem_body(error), problem_of(error).status, tuple(problem_headers(error)))
+def refusal(error: MoleculeError, standing: Standing | None = None) -> Answer:
+    """A refusal as an answer, and how its caller stands, if that is known."""
+    answer = Answer(problem_body(error), problem_of(error).status, tuple(problem_headers(error)))
+    answer.standing = error.details["standing"] if isinstance(error, RateLimited) else standing
+    return answer
 
 
 def _split(url: bytes) -> tuple[str, bytes]:

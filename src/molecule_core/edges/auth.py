@@ -50,18 +50,17 @@ class Guards:
             self._good_hosts.add(host)
 
     def known(self, headers: dict[bytes, bytes], route: Route) -> Caller | None:
-        """The caller, if the credential is one that was looked up before. Raises 401 and 403 errors."""
+        """Whose credential it is, if it was looked up before. Raises 401 errors and CrossOrigin."""
         if not route.who.kinds:
             return NOBODY
-        caller = self._access.known(self._token(headers, route))
-        return None if caller is None else _checked(caller, headers, route.who)
+        return self._access.known(self._token(headers, route))
 
     async def look_up(self, headers: dict[bytes, bytes], route: Route) -> Caller:
-        """The caller, by a look into the store. Raises 401 and 403 errors."""
+        """Whose credential it is, by a look into the store. Raises 401 errors and CrossOrigin."""
         caller = await self._access.caller(self._token(headers, route))
         if caller is None:
             raise InvalidCredential
-        return _checked(caller, headers, route.who)
+        return caller
 
     def _token(self, headers: dict[bytes, bytes], route: Route) -> str:
         """The credential: a bearer token, or the cookie of a person's session, which only our own page may use."""
@@ -88,7 +87,9 @@ class Guards:
         return None
 
     def place(self, call: Call, caller: Caller) -> None:
-        """Lets a caller in: the call then says who it is, and about which workspace. Raises 404 and 410 errors."""
+        """Lets a caller in: the call then says who it is, and about which workspace. Raises 403, 404 and 410 errors."""
+        if caller is not NOBODY:
+            _check(caller, call.headers, call.route.who)
         call.workspace = self.locate(caller, call.route, call.params)
         call.caller = caller
 
@@ -147,9 +148,9 @@ def check_own_page(headers: dict[bytes, bytes], *, upgrade: bool = False) -> Non
         raise CrossOrigin
 
 
-def _checked(caller: Caller, headers: dict[bytes, bytes], who: Who) -> Caller:
-    """A caller whom a route takes. X-Workspace-ID proves nothing; one that disagrees with the credential is a mistake
-    or an attack."""
+def _check(caller: Caller, headers: dict[bytes, bytes], who: Who) -> None:
+    """Refuses a caller whom a route does not take. X-Workspace-ID proves nothing; one that disagrees with the
+    credential is a mistake or an attack."""
     claimed = headers.get(b"x-workspace-id")
     if claimed is not None and (caller.kind is not Kind.WORKSPACE or claimed.decode("latin-1").strip() != caller.id):
         raise InvalidCaller
@@ -157,4 +158,3 @@ def _checked(caller: Caller, headers: dict[bytes, bytes], who: Who) -> Caller:
         raise CredentialNotAccepted(kind=caller.kind.value, takes=", ".join(sorted(who.kinds)))
     if not may(caller.role, who.role):
         raise RoleTooLow(role=caller.role.value, needed=who.role.value)
-    return caller

@@ -1,7 +1,10 @@
 """One request on a connection, from its first header to its answer."""
 
 import asyncio
+from collections.abc import Iterable
 
+from molecule_core.edges.heads import head_of, rate_lines
+from molecule_core.edges.rates import Visitor
 from molecule_core.edges.routes import Answer, Call
 
 
@@ -19,9 +22,11 @@ class Exchange:
         "size",
         "started",
         "task",
+        "visitor",
     )
 
-    def __init__(self, *, keep_alive: bool, head_only: bool = False) -> None:
+    def __init__(self, visitor: Visitor, *, keep_alive: bool, head_only: bool = False) -> None:
+        self.visitor = visitor
         self.keep_alive = keep_alive
         self.head_only = head_only
         self.call: Call | None = None
@@ -32,6 +37,15 @@ class Exchange:
         self.started = False
         self.answered = False
         self.task: asyncio.Task[None] | None = None
+
+    def head(self, answer: Answer, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """The head of its answer."""
+        return head_of(answer, default_headers, self.rate(answer), keep_alive=self.keep_alive)
+
+    def rate(self, answer: Answer) -> bytes:
+        """Every answer tells what its reader may still ask."""
+        own = None if self.call is None else self.call.standing
+        return rate_lines(answer.standing or own or self.visitor.look())
 
 
 def without_upgrade(connection: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from http import HTTPStatus
 
+from molecule_core.edges.rates import Standing
 from molecule_core.edges.routes import Answer
 
 _STATUS_LINES = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
@@ -15,7 +16,12 @@ _SAFETY = (
 )
 
 
-def head_of(answer: Answer, default_headers: Iterable[tuple[bytes, bytes]], *, keep_alive: bool) -> bytes:
+def rate_lines(standing: Standing) -> bytes:
+    """How many requests a minute, how many are left, and in how many seconds all of them are back."""
+    return b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n" % standing
+
+
+def head_of(answer: Answer, default_headers: Iterable[tuple[bytes, bytes]], rate: bytes, *, keep_alive: bool) -> bytes:
     """The head of an answer whose body is sent in one piece."""
     lines = [
         _STATUS_LINES[answer.status],
@@ -25,6 +31,7 @@ def head_of(answer: Answer, default_headers: Iterable[tuple[bytes, bytes]], *, k
         _SAFETY,
         answer.policy,
         b"\r\n",
+        rate,
     ]
     for name, value in (*default_headers, *answer.headers):
         lines += (name, b": ", value, b"\r\n")
@@ -32,7 +39,7 @@ def head_of(answer: Answer, default_headers: Iterable[tuple[bytes, bytes]], *, k
     return b"".join(lines)
 
 
-def stream_head(content_type: bytes) -> bytes:
+def stream_head(content_type: bytes, rate: bytes) -> bytes:
     """The head of an answer that ends with the connection."""
     return b"".join(
         (
@@ -41,6 +48,8 @@ def stream_head(content_type: bytes) -> bytes:
             content_type,
             b"\r\ncache-control: no-store\r\nconnection: close\r\n",
             _SAFETY,
-            b"default-src 'none'; frame-ancestors 'none'\r\n\r\n",
+            b"default-src 'none'; frame-ancestors 'none'\r\n",
+            rate,
+            b"\r\n",
         )
     )

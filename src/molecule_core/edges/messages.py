@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from molecule_core.access.model import Caller, Kind, Role
-from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_of
+from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_headers, problem_of
+from molecule_core.edges.rates import SENDING, Rates
 from molecule_core.edges.routes import (
     EVERYBODY,
     PEOPLE,
@@ -27,7 +28,18 @@ from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import CursorGone, InvalidCaller, InvalidField, InvalidMessage, MoleculeError
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id, shorten
-from molecule_core.messages.model import LOGGABLE, RECEIVE, STATUSES, Draft, Filters, LogEntry, Receipt, Sender, Shown
+from molecule_core.messages.model import (
+    LOGGABLE,
+    RECEIVE,
+    STATUSES,
+    Announcement,
+    Draft,
+    Filters,
+    LogEntry,
+    Receipt,
+    Sender,
+    Shown,
+)
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.wire.a2a import error_answer, is_envelope, queued_answer, read_send, rpc_id_of
@@ -42,6 +54,7 @@ class Notice(Struct):
 
     message: str
     attachments: list[dict[str, Any]] = []
+    in_reply_to: str | None = None
 
 
 class Ack(Struct):
@@ -61,7 +74,10 @@ class ReadUpTo(Struct):
 class MessageEdge:
     """The routes of messages."""
 
-    def __init__(self, writer: MessageWriter, reader: MessageReader, *, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self, writer: MessageWriter, reader: MessageReader, rates: Rates, *, clock: Clock, limits: Limits
+    ) -> None:
+        self._rates = rates
         self._writer = writer
         self._reader = reader
         self._clock = clock
@@ -73,8 +89,17 @@ class MessageEdge:
         talk = Who(EVERYBODY, Reach.TALK, Role.OPERATOR)
         own_agent = Who(frozenset((WORKSPACE,)), Reach.OWN)
         return [
-            Route("POST", f"{one}/a2a", self.send, talk, "Send a message (JSON-RPC message/send)"),
-            Route("POST", f"{one}/notify", self.notify, own_agent, "Write to the user", Notice),
+            Route("POST", f"{one}/a2a", self.send, talk, "Send a message (JSON-RPC message/send)", counts=SENDING),
+            Route("POST", f"{one}/notify", self.notify, own_agent, "Write to the user", Notice, counts=SENDING),
+            Route(
+                "POST",
+                f"{one}/broadcast",
+                self.broadcast,
+                Who(EVERYBODY, Reach.OWN, Role.OPERATOR),
+                "Write to all others of the organisation",
+                Notice,
+                counts=SENDING,
+            ),
             Route(
                 "GET", f"{one}/activity", self.activity, _OWN_READ, "Read the log or the inbox", None, list[ActivityRow]
             ),
@@ -133,6 +158,11 @@ class MessageEdge:
     async def notify(self, call: Call) -> Answer:
         """An agent writes to its user."""
         notice = call.read(Notice)
+        parts, key = self._parts(notice), self._idempotency_key(call)
+        receipt = await self._writer.notify(call.target.id, parts, key, notice.in_reply_to)
+        return json_answer({"status": "sent", "activity_id": receipt.activity_id})
+
+    def _parts(self, notice: Notice) -> list[dict[str, Any]]:
         if not notice.message.strip() and not notice.attachments:
             raise InvalidMessage(reason="message is empty; say something")
         if len(notice.message.encode()) > self._limits.text_bytes:
@@ -141,8 +171,18 @@ class MessageEdge:
             raise InvalidMessage(reason=f"more than {self._limits.attachments} files; send the rest separately")
         parts: list[dict[str, Any]] = [{"kind": "text", "text": notice.message}] if notice.message else []
         parts += [{"kind": "file", "file": attachment} for attachment in notice.attachments]
-        receipt = await self._writer.notify(call.target.id, parts, self._idempotency_key(call))
-        return json_answer({"status": "sent", "activity_id": receipt.activity_id})
+        return parts
+
+    async def broadcast(self, call: Call) -> Answer:
+        """A workspace writes to all others of its organisation. Each copy counts as a message of its sender."""
+        notice = call.read(Notice)
+        parts, sender = self._parts(notice), _sender(call.by)
+        copies = len(self._writer.broadcasts.reach(call.target.id))
+        if sender.workspace_id is not None:
+            call.standing = self._rates.sends(sender.workspace_id, call.target.org_id, copies - 1)
+        said = Announcement(sender, parts, notice.message, self._idempotency_key(call), notice.in_reply_to)
+        done = await self._writer.broadcasts.send(call.target.id, said)
+        return json_answer({"status": "sent", **msgspec.structs.asdict(done)})
 
     async def report(self, call: Call) -> Answer:
         """A row in the agent's own log."""
@@ -273,7 +313,9 @@ def _rpc_refusal(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: boo
     if not speaks_rpc:
         raise error
     row = problem_of(error)
-    return json_answer(error_answer(rpc_id, row.rpc, error.text, row.code), row.status if version is None else 200)
+    answer = json_answer(error_answer(rpc_id, row.rpc, error.text, row.code), row.status if version is None else 200)
+    answer.headers = tuple(problem_headers(error))
+    return answer
 
 
 def _sender(caller: Caller) -> Sender:

@@ -52,6 +52,11 @@ PROBLEMS: dict[type[MoleculeError], Problem] = {
     errors.A2AVersionNotSupported: Problem("a2a_version_not_supported", 400, -32009),
     errors.MessageIdReused: Problem("message_id_reused", 409, _INVALID_PARAMS),
     errors.InboxFull: Problem("inbox_full", 429, _SERVER),
+    errors.ChainFrozen: Problem("chain_frozen", 429, _SERVER),
+    errors.ChainNotFrozen: Problem("chain_not_frozen", 409, _SERVER),
+    errors.BroadcastDisabled: Problem("broadcast_disabled", 403, _SERVER),
+    errors.BroadcastTooWide: Problem("broadcast_too_wide", 422, _INVALID_PARAMS),
+    errors.RateLimited: Problem("rate_limited", 429, _SERVER),
     errors.TalkToUserDisabled: Problem("talk_to_user_disabled", 403, _SERVER),
     errors.CursorGone: Problem("cursor_gone", 410, _SERVER),
     errors.StaleAttempt: Problem("stale_attempt", 409, _SERVER),
@@ -66,6 +71,7 @@ SPOKEN_IN_JSON_RPC = (
     errors.UnknownMethod,
     errors.A2AVersionNotSupported,
     errors.MessageIdReused,
+    errors.ChainFrozen,
 )
 """Refusals that answer a JSON-RPC request in its own language; all others are about the transport."""
 

@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 
 from molecule_core.edges.app import App, refusal
 from molecule_core.edges.exchange import Exchange, wants_websocket, without_upgrade
-from molecule_core.edges.heads import head_of
+from molecule_core.edges.rates import Visitor
 from molecule_core.edges.routes import Answer, Taker
 from molecule_core.ground.errors import (
     BadHttp,
@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client came."""
         self._transport = cast(asyncio.Transport, transport)
+        self._visitor = Visitor(transport.get_extra_info("peername"), self.app.rates)
         self._server.connections.add(self)  # type: ignore[arg-type]
         self._watch()
         if len(self._server.connections) > self.limits.connections:
@@ -179,7 +180,7 @@ class Connection(asyncio.Protocol):
         if self._queue:
             self._reading = None
             if self._queue[-1].keep_alive:  # nobody answers what comes behind a wish to close
-                said = Exchange(keep_alive=False)
+                said = Exchange(self._visitor, keep_alive=False)
                 said.refused, said.complete = refusal(error), True
                 self._queue.append(said)
             return
@@ -227,12 +228,12 @@ class Connection(asyncio.Protocol):
                 return
         keep_alive = self._parser.get_http_version() != "1.0" and self._parser.should_keep_alive()
         method, stays = self._parser.get_method(), not (self._closing or self._upgrading)
-        exchange = Exchange(keep_alive=keep_alive and stays, head_only=method == b"HEAD")
+        exchange = Exchange(self._visitor, keep_alive=keep_alive and stays, head_only=method == b"HEAD")
         self._reading = exchange
         self._queue.append(exchange)
         self._stage = _BODY
         try:
-            exchange.call = self.app.admit(method, self._url, self._headers)
+            exchange.call = self.app.admit(method, self._url, self._headers, self._visitor)
         except MoleculeError as error:
             self._refuse(exchange, error)
             return
@@ -274,7 +275,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, exchange: Exchange, error: MoleculeError) -> None:
         """Settles an exchange before its handler is asked; the answer leaves when it is its turn."""
-        exchange.refused = refusal(error)
+        exchange.refused = refusal(error, self._visitor.standing)
         if self._queue[0] is exchange:
             self._write(exchange, exchange.refused)
 
@@ -311,12 +312,12 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         if answer.take is not None:
-            self._hand_over(answer.take)
+            self._hand_over(answer.take, exchange.rate(answer))
             return
         self._queue.popleft()
         if len(self._queue) == _MOST_PIPELINED:
             self._transport.resume_reading()
-        head = head_of(answer, self._server.default_headers, keep_alive=exchange.keep_alive)
+        head = exchange.head(answer, self._server.default_headers)
         self._transport.write(head if exchange.head_only else head + answer.body)
         if exchange.complete:
             self._finish(exchange)
@@ -328,7 +329,7 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.close()
 
-    def _hand_over(self, take: Taker) -> None:
+    def _hand_over(self, take: Taker, rate: bytes) -> None:
         """From here on another protocol speaks on this connection."""
         if self._timer is not None:
             self._timer.cancel()
@@ -336,7 +337,7 @@ class Connection(asyncio.Protocol):
         self._server.connections.discard(self)
         self._queue.clear()
         self._transport.resume_reading()
-        take(self._transport, cast(set[Any], self._server.connections), b"".join(self._early))
+        take(self._transport, cast(set[Any], self._server.connections), b"".join(self._early), rate)
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
@@ -376,12 +377,12 @@ class Connection(asyncio.Protocol):
     def _hang_up(self, error: MoleculeError, *, linger: bool = False) -> None:
         """Says why, if nothing else has been or is being said, and closes: at once, or, for a client that is still
         sending, once it has had time to read why (closing earlier would take the refusal from it)."""
-        exchange = self._reading or (self._queue[0] if self._queue else Exchange(keep_alive=False))
+        exchange = self._reading or (self._queue[0] if self._queue else Exchange(self._visitor, keep_alive=False))
         settled = exchange.answered or exchange.complete or len(self._queue) > 1
         if not self._transport.is_closing() and not settled:
             exchange.keep_alive = False
             answer = refusal(error)
-            self._transport.write(head_of(answer, self._server.default_headers, keep_alive=False) + answer.body)
+            self._transport.write(exchange.head(answer, self._server.default_headers) + answer.body)
         if not linger or self._transport.is_closing():
             self._transport.close()
             return

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from molecule_core.access.model import Caller, Kind, Role
+from molecule_core.edges.rates import Counts, Standing
 from molecule_core.ground.errors import InvalidField, InvalidJson, MethodNotAllowed, NoSuchRoute
 from molecule_core.ground.limits import Limits
 from molecule_core.org.model import Workspace
@@ -53,13 +54,13 @@ class Taker(Protocol):
     """Takes a connection over: gets the transport and the server's set of open connections, in which it stands until
     its end, and the bytes that have come already."""
 
-    def __call__(self, transport: asyncio.Transport, connections: set[Any], data: bytes) -> None:
+    def __call__(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
         """Begins."""
 
 
 class Answer(Struct):
     """What goes back: a status, a body, and headers beside the usual ones. `take`: instead, the connection goes to
-    another protocol, which answers by itself."""
+    another protocol, which answers by itself. `standing`: what refused it, where that is not the caller's own rate."""
 
     body: bytes
     status: int = 200
@@ -67,6 +68,7 @@ class Answer(Struct):
     content_type: bytes = b"application/json"
     policy: bytes = b"default-src 'none'; frame-ancestors 'none'"
     take: Taker | None = None
+    standing: Standing | None = None
 
 
 class Call(Struct):
@@ -80,6 +82,9 @@ class Call(Struct):
     caller: Caller | None = None
     workspace: Workspace | None = None
     body: bytes = b""
+    address: str = ""
+    standing: Standing | None = None
+    """What its sender may still ask."""
 
     @property
     def by(self) -> Caller:
@@ -157,6 +162,8 @@ class Route(Struct, frozen=True):
     """Whether the handler itself deals with removed workspaces."""
     upgrades: bool = False
     """Whether it turns the connection into a WebSocket."""
+    counts: Counts = Counts.REQUEST
+    """What it takes from the caller's allowance."""
     deep: bool = False
     """Whether the last parameter of its path takes all segments that follow."""
 

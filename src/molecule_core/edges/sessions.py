@@ -7,6 +7,7 @@ from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
 from molecule_core.edges.auth import Guards, check_own_page
 from molecule_core.edges.live import Live
+from molecule_core.edges.rates import Counts
 from molecule_core.edges.routes import PEOPLE, PUBLIC, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import NotFound
@@ -71,7 +72,16 @@ class SessionEdge:
         owner = Who(PEOPLE, Reach.NONE, Role.OWNER)
         links = "/orgs/{org_id}/login-links"
         return [
-            Route("POST", "/login", self.log_in, PUBLIC, "Exchange a login link's code for a session", Code, Session),
+            Route(
+                "POST",
+                "/login",
+                self.log_in,
+                PUBLIC,
+                "Exchange a login link's code for a session",
+                Code,
+                Session,
+                counts=Counts.LOGIN,
+            ),
             Route("POST", "/logout", self.log_out, Who(PEOPLE), "End the session of this browser"),
             Route("GET", "/session", self.session, Who(PEOPLE), "Who is logged in", None, Session),
             Route("POST", links, self.link, owner, "Make a one-time login link", LinkFor, Link, 201),

@@ -31,9 +31,9 @@ class Stream(LiveConnection):
         return Answer(b"", take=partial(self._open, first))
 
     def _open(
-        self, first: Callable[[], Work], transport: asyncio.Transport, connections: set[Any], _data: bytes = b""
+        self, first: Callable[[], Work], transport: asyncio.Transport, connections: set[Any], _data: bytes, rate: bytes
     ) -> None:
-        self._take(transport, connections, stream_head(b"text/event-stream; charset=utf-8"), first)
+        self._take(transport, connections, stream_head(b"text/event-stream; charset=utf-8", rate), first)
 
     def notice(self, prev: int, notice: Notice) -> bytes:
         """A notice with its number, by which a client resumes; a transient one has none."""

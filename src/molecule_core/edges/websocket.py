@@ -56,8 +56,9 @@ class Socket(LiveConnection):
         """The answer that turns the connection into this WebSocket."""
         return Answer(b"", 101, take=self._open)
 
-    def _open(self, transport: asyncio.Transport, connections: set[Any], data: bytes) -> None:
-        self._take(transport, connections, self._head, partial(self._live.open, self._listener))
+    def _open(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
+        head = self._head.removesuffix(b"\r\n") + rate + b"\r\n"
+        self._take(transport, connections, head, partial(self._live.open, self._listener))
         if data:
             self.data_received(data)
 

@@ -178,6 +178,31 @@ class InboxFull(MoleculeError):
         return {"retry_after": 30}
 
 
+class ChainFrozen(MoleculeError):
+    """this chain of messages ran into a limit ({reason}) and waits for a person, who releases or ends it. Send nothing
+    more in it (its root is {root_id}); a person's next message begins a new one."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {**self.details, "retry_after": 60}
+
+
+class ChainNotFrozen(MoleculeError):
+    """this chain is {state}: there is nothing to decide about it"""
+
+
+class BroadcastDisabled(MoleculeError):
+    """broadcast_disabled"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"hint": "this workspace may not write to all others; the operator can switch broadcast_enabled on"}
+
+
+class BroadcastTooWide(MoleculeError):
+    """this broadcast would go to {count} workspaces, and one may go to {limit}. Write to those it concerns."""
+
+
 class TalkToUserDisabled(MoleculeError):
     """talk_to_user_disabled"""
 
@@ -199,6 +224,14 @@ class AttemptMissing(MoleculeError):
 
 
 # -- the server's own state --------------------------------------------------------------------------------------------
+
+
+class RateLimited(MoleculeError):
+    """rate limit exceeded"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": self.details["retry_after"]}
 
 
 class ServerBusy(MoleculeError):
@@ -239,6 +272,10 @@ class BackupFailed(MoleculeError):
 
 class LoginLinkFailed(MoleculeError):
     """no login link: {reason}"""
+
+
+class ChainsFailed(MoleculeError):
+    """that did not work: {reason}"""
 
 
 class BadSettings(MoleculeError):

@@ -27,6 +27,22 @@ class Limits(Struct, frozen=True, kw_only=True):
     error_detail_length: Annotated[Count, Meta(description="what a report says of an error, characters; cut")] = 4096
     card_bytes: Annotated[Count, Meta(description="an agent card as JSON")] = 64 << 10
     inbox_unhandled: Annotated[Count, Meta(description="messages waiting in one inbox, then 429")] = 10_000
+    chain_hops: Annotated[
+        Count, Meta(description="messages that one message may cause behind each other, then frozen")
+    ] = 24
+    chain_messages: Annotated[Count, Meta(description="messages that one message may cause in all, then frozen")] = 1000
+    cause_seconds: Annotated[
+        Count, Meta(description="a handled message counts as the cause of what its agent sends")
+    ] = 600
+    pingpong: Annotated[Count, Meta(description="messages without content back and forth, then frozen")] = 6
+    broadcast_most: Annotated[Count, Meta(description="workspaces that one broadcast may go to")] = 500
+    requests_per_minute: Annotated[Count, Meta(description="requests of one caller, then 429")] = 3000
+    sends_per_minute: Annotated[Count, Meta(description="messages that one workspace sends, then 429")] = 600
+    org_sends_per_minute: Annotated[
+        Count, Meta(description="messages that all workspaces of one organisation send")
+    ] = 6000
+    anonymous_per_minute: Annotated[Count, Meta(description="requests of one address without a known credential")] = 300
+    logins_per_minute: Annotated[Count, Meta(description="tries to log in from one address, then 429")] = 10
     tree_depth: Annotated[Count, Meta(description="levels of workspaces below each other")] = 32
     page_rows: Annotated[Count, Meta(description="rows in one page of activity")] = 500
     page_bytes: Annotated[Count, Meta(description="bodies in one page; a page ends early and has at least one row")] = (

@@ -1,5 +1,6 @@
 """Activities: the durable rows of a workspace's log, and how far its inbox is handled."""
 
+from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
@@ -8,7 +9,12 @@ RECEIVE = "a2a_receive"
 SEND = "a2a_send"
 KIND_USER = "canvas_user"
 KIND_PEER = "peer_agent"
+KIND_BROADCAST = "broadcast"
 NOTIFY = "notify"
+BROADCAST = "broadcast"
+BROADCAST_SENT = "broadcast_sent"
+
+SUMMARY_LENGTH = 80
 
 LOGGABLE = (SEND, "task_update", "agent_log", "skill_promotion", "memory_write", "error", "memory_write_global")
 """What an agent may write into its own log. Everything else is written by the server for what really happened."""
@@ -52,6 +58,8 @@ class Activity(Struct, kw_only=True):
     cause_id: str | None = None
     expires_at: int | None = None
     trace_parent: str | None = None
+    chain_no: int | None = None
+    small_talk: int | None = None
 
 
 class Shown(Struct, frozen=True):
@@ -74,6 +82,9 @@ class Shown(Struct, frozen=True):
     request_body: str | None
     response_body: str | None
     tool_trace: str | None
+    root_id: str | None
+    hop: int
+    cause_id: str | None
     attempt: int | None = None
     """How often it was handed out, this time included; None where the row was not handed out by a claim."""
 
@@ -113,6 +124,24 @@ class Receipt(Struct, frozen=True):
     activity_id: str
     context_id: str
     created_at: int
+
+
+class Announcement(Struct, frozen=True):
+    """What one workspace says to all others of its organisation."""
+
+    sender: Sender
+    parts: list[dict[str, Any]]
+    text: str
+    dedupe_key: str | None = None
+    cause_id: str | None = None
+
+
+class Announced(Struct, frozen=True):
+    """How many it reached; `skipped` names those whose inbox is full."""
+
+    activity_id: str
+    delivered: int
+    skipped: list[str]
 
 
 class LogEntry(Struct, frozen=True, kw_only=True):
@@ -161,3 +190,81 @@ class Handout(Struct, frozen=True):
     attempt: int
     lease_until: int
     acked_at: int | None
+
+
+class State(StrEnum):
+    """How a chain stands that ran into a limit."""
+
+    FROZEN = "frozen"
+    RELEASED = "released"
+    ENDED = "ended"
+
+
+class Chain(Struct, frozen=True, kw_only=True):
+    """A chain that ran into a limit: how far it was then, how far it may go, and what a person decided. Times are
+    microseconds. In the order of its columns."""
+
+    root_id: str
+    org_id: str
+    workspace_id: str
+    state: str
+    reason: str
+    trips: int
+    hops: int
+    messages: int
+    small_talk: int
+    most_hops: int
+    most_messages: int
+    most_small_talk: int
+    frozen_at: int
+    released_at: int | None = None
+    ended_at: int | None = None
+    decided_by: str | None = None
+
+
+class Cause(Struct, frozen=True):
+    """The message that an agent is most likely at work on; of its chain, if it ever ran into a limit, what is noted."""
+
+    id: str
+    root_id: str | None
+    hop: int
+    small_talk: int | None
+    source_id: str | None
+    created_at: int
+    held: int
+    """Whether it was handed out and is not handled yet."""
+    state: str | None = None
+    reason: str | None = None
+    trips: int | None = None
+    most_hops: int | None = None
+    most_messages: int | None = None
+    most_small_talk: int | None = None
+
+
+class Link(Struct, frozen=True):
+    """The place of a message in its chain: `root_id` None begins one. `most_messages`: so many may follow the root."""
+
+    root_id: str | None = None
+    hop: int = 0
+    cause_id: str | None = None
+    small_talk: int | None = None
+    most_messages: int | None = None
+
+
+BEGINS = Link()
+
+
+class ChainMessage(Struct, frozen=True):
+    """One message of a chain, in the order of the query."""
+
+    id: str
+    workspace_id: str
+    source_id: str | None
+    target_id: str | None
+    method: str | None
+    kind: str | None
+    summary: str | None
+    hop: int
+    cause_id: str | None
+    created_at: int
+    chain_no: int

@@ -17,12 +17,13 @@ SELECT id, context_id, created_at, content_hash FROM activities WHERE sender = :
 INSERT INTO activities (
     id, org_id, workspace_id, seq, inbound_no, chat, size, activity_type, method, kind, intent, source_id, target_id,
     user_id, sender, dedupe_key, content_hash, context_id, status, created_at, duration_ms, summary, error_detail,
-    request_body, response_body, tool_trace, root_id, hop, cause_id, expires_at, trace_parent
+    request_body, response_body, tool_trace, root_id, hop, cause_id, expires_at, trace_parent,
+    chain_no, small_talk
 ) VALUES (
     :id, :org_id, :workspace_id, :seq, :inbound_no, :chat, :size, :activity_type, :method, :kind, :intent, :source_id,
     :target_id, :user_id, :sender, :dedupe_key, :content_hash, :context_id, :status, :created_at, :duration_ms,
     :summary, :error_detail, :request_body, :response_body, :tool_trace, :root_id, :hop, :cause_id, :expires_at,
-    :trace_parent
+    :trace_parent, :chain_no, :small_talk
 );
 
 -- name: place_of_activity
@@ -37,14 +38,15 @@ WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq ORD
 -- name: inbox_rows
 -- the rows of an inbox behind a number and up to another, oldest first
 SELECT id, workspace_id, seq, activity_type, method, kind, intent, source_id, target_id, status, created_at,
-    duration_ms, summary, error_detail, request_body, response_body, tool_trace
+    duration_ms, summary, error_detail, request_body, response_body, tool_trace, root_id, hop, cause_id
 FROM activities
 WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq AND seq <= :last ORDER BY seq;
 
 -- name: activity_after
 -- the filtered log behind a number, oldest first, at most so many rows and bytes but at least one row
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
-    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    a.root_id, a.hop, a.cause_id
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT seq, size FROM activities
@@ -62,7 +64,8 @@ WHERE w.before < :page_bytes ORDER BY a.seq;
 -- name: activity_newest
 -- the filtered log, newest first, at most so many rows and bytes but at least one row
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
-    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    a.root_id, a.hop, a.cause_id
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS before FROM (
         SELECT seq, size FROM activities
@@ -114,7 +117,8 @@ ON CONFLICT (workspace_id) DO UPDATE SET
 -- name: claimable
 -- inbound rows behind the floor that nobody holds and nobody handled, oldest first, with the attempt that this is
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
-    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace, w.attempt + 1
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    a.root_id, a.hop, a.cause_id, w.attempt + 1
 FROM (
     SELECT p.seq, p.attempt, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT r.seq, r.size, coalesce(h.attempt, 0) AS attempt
@@ -197,3 +201,91 @@ WHERE a.workspace_id = :workspace_id AND a.chat = 1 ORDER BY a.seq DESC LIMIT 1;
 INSERT INTO read_marks (person_id, workspace_id, seq) VALUES (:person_id, :workspace_id, :seq)
 ON CONFLICT (person_id, workspace_id) DO UPDATE SET
     seq = CASE WHEN excluded.seq > read_marks.seq THEN excluded.seq ELSE read_marks.seq END;
+
+-- name: cause_of
+-- the message that an agent is at work on: the named one if it had it, else the newest it holds, else the newest handled
+SELECT a.id, a.root_id, a.hop, a.small_talk, a.source_id, a.created_at, CASE WHEN h.seq IS NULL THEN 0 ELSE 1 END,
+    c.state, c.reason, c.trips, c.most_hops, c.most_messages, c.most_small_talk
+FROM activities a
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq AND h.acked_at IS NULL
+LEFT JOIN chains c ON c.root_id = coalesce(a.root_id, a.id)
+WHERE a.workspace_id = :workspace_id AND a.seq = coalesce(
+    (
+        SELECT n.seq FROM activities n
+        WHERE n.id = CAST(:named AS TEXT) AND n.workspace_id = :workspace_id AND n.inbound_no IS NOT NULL AND (
+            n.seq <= (SELECT i.acked_seq FROM inboxes i WHERE i.workspace_id = :workspace_id)
+            OR EXISTS (SELECT 1 FROM handouts g WHERE g.workspace_id = :workspace_id AND g.seq = n.seq)
+        )
+    ),
+    (
+        SELECT o.seq FROM handouts o WHERE o.workspace_id = :workspace_id AND o.acked_at IS NULL
+        ORDER BY o.seq DESC LIMIT 1
+    ),
+    (
+        SELECT d.seq FROM handouts d WHERE d.workspace_id = :workspace_id AND d.acked_at IS NOT NULL
+        ORDER BY d.seq DESC LIMIT 1
+    ),
+    (
+        SELECT r.seq FROM activities r
+        WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL
+            AND r.seq <= (SELECT j.acked_seq FROM inboxes j WHERE j.workspace_id = :workspace_id)
+        ORDER BY r.seq DESC LIMIT 1
+    )
+);
+
+-- name: last_in_chain
+-- how many messages followed the first one of a chain
+SELECT chain_no FROM activities WHERE root_id = :key AND chain_no IS NOT NULL ORDER BY chain_no DESC LIMIT 1;
+
+-- name: chain_trips
+-- how often a chain ran into a limit
+SELECT trips FROM chains WHERE root_id = :key;
+
+-- name: save_chain
+-- a chain ran into a limit, or a person decided about it
+INSERT INTO chains (
+    root_id, org_id, workspace_id, state, reason, trips, hops, messages, small_talk, most_hops, most_messages,
+    most_small_talk, frozen_at, released_at, ended_at, decided_by
+) VALUES (
+    :root_id, :org_id, :workspace_id, :state, :reason, :trips, :hops, :messages, :small_talk, :most_hops,
+    :most_messages, :most_small_talk, :frozen_at, :released_at, :ended_at, :decided_by
+)
+ON CONFLICT (root_id) DO UPDATE SET
+    workspace_id = excluded.workspace_id, state = excluded.state, reason = excluded.reason, trips = excluded.trips,
+    hops = excluded.hops, messages = excluded.messages, small_talk = excluded.small_talk,
+    most_hops = excluded.most_hops, most_messages = excluded.most_messages,
+    most_small_talk = excluded.most_small_talk, frozen_at = excluded.frozen_at, released_at = excluded.released_at,
+    ended_at = excluded.ended_at, decided_by = excluded.decided_by;
+
+-- name: chain
+-- what is noted of a chain
+SELECT root_id, org_id, workspace_id, state, reason, trips, hops, messages, small_talk, most_hops, most_messages,
+    most_small_talk, frozen_at, released_at, ended_at, decided_by
+FROM chains WHERE root_id = :root_id AND org_id = :org_id;
+
+-- name: chains_of_org
+-- the chains of an organisation that ran into a limit, newest first; in one state or in all, before one of them
+SELECT root_id, org_id, workspace_id, state, reason, trips, hops, messages, small_talk, most_hops, most_messages,
+    most_small_talk, frozen_at, released_at, ended_at, decided_by
+FROM chains
+WHERE org_id = :org_id AND (CAST(:state AS TEXT) IS NULL OR state = :state) AND (
+    CAST(:before AS TEXT) IS NULL
+    OR (frozen_at, root_id) < (SELECT b.frozen_at, b.root_id FROM chains b WHERE b.root_id = :before)
+)
+ORDER BY frozen_at DESC, root_id DESC LIMIT :count;
+
+-- name: chain_root
+-- the first message of a chain
+SELECT id, workspace_id, source_id, target_id, method, kind, summary, hop, cause_id, created_at, 0
+FROM activities WHERE id = :root_id AND org_id = :org_id AND root_id IS NULL;
+
+-- name: chain_messages
+-- the messages behind the first one of a chain, in the order they came
+SELECT id, workspace_id, source_id, target_id, method, kind, summary, hop, cause_id, created_at, chain_no
+FROM activities
+WHERE root_id = :root_id AND chain_no IS NOT NULL AND chain_no > :after AND org_id = :org_id
+ORDER BY chain_no LIMIT :count;
+
+-- name: response_of
+-- what is kept as the answer of a row
+SELECT response_body FROM activities WHERE id = :id;

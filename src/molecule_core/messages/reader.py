@@ -9,9 +9,9 @@ from msgspec import UNSET, Raw
 
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import KIND_USER, NOTIFY, RECEIVE, Filters, Shown, Told
+from molecule_core.messages.model import KIND_USER, NOTIFY, RECEIVE, Chain, ChainMessage, Filters, Shown, Told
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Store
+from molecule_core.store.database import Row, Store
 from molecule_core.store.journal import log_key
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
@@ -189,6 +189,10 @@ class MessageReader:
             _raw(row.response_body),
             _raw(row.tool_trace),
         )
+        if row.root_id is not None:
+            shown.root_id = row.root_id
+            shown.hop = row.hop
+            shown.cause_id = row.cause_id or UNSET
         if row.attempt is not None:
             shown.attempt = row.attempt
             shown.redelivered = row.attempt > 1
@@ -204,6 +208,35 @@ class MessageReader:
             shown.agent_card_url = f"{self._public_url}/registry/discover/{peer.id}"
         if row.request_body and '"file"' in row.request_body:
             shown.attachments = attachments_of(_parts_of(row.request_body)) or UNSET
+
+
+class ChainReader:
+    """Chains of messages that ran into a limit, and what is in a chain."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def chains(self, org_id: str, state: str | None, before: str | None, count: int) -> list[Chain]:
+        """The chains of an organisation that ran into a limit, newest first, behind the one that `before` names."""
+        wish = {"org_id": org_id, "state": state, "before": before, "count": count}
+        return [chain_of(row) for row in await self._store.rows("chains_of_org", wish)]
+
+    async def chain(self, org_id: str, root_id: str) -> Chain | None:
+        """What is noted of a chain; None if it never ran into a limit."""
+        rows = await self._store.rows("chain", {"org_id": org_id, "root_id": root_id})
+        return chain_of(rows[0]) if rows else None
+
+    async def messages(self, org_id: str, root_id: str, after: int, count: int) -> list[ChainMessage]:
+        """The messages of a chain in order, behind a number; the first one has -1 before it."""
+        place = {"org_id": org_id, "root_id": root_id}
+        first = await self._store.rows("chain_root", place) if after < 0 else []
+        rest = await self._store.rows("chain_messages", {**place, "after": max(after, 0), "count": count - len(first)})
+        return [ChainMessage(*row) for row in (*first, *rest)]
+
+
+def chain_of(row: Row) -> Chain:
+    """A row of the table as a chain."""
+    return Chain(**dict(zip(Chain.__struct_fields__, row, strict=True)))
 
 
 def _last_of_page(sizes: Sequence[Sequence[int]], most_bytes: int) -> int | None:

@@ -5,8 +5,11 @@ from typing import Any
 
 import msgspec
 
+from molecule_core.ground.clock import SECOND
 from molecule_core.ground.errors import AttemptMissing, InvalidField, MessageIdReused, StaleAttempt
-from molecule_core.messages.model import Draft, Handout, Inbox, Receipt
+from molecule_core.ground.limits import Limits
+from molecule_core.messages.model import NOTIFY, Cause, Chain, Draft, Handout, Inbox, Link, Receipt
+from molecule_core.messages.smalltalk import is_small_talk
 from molecule_core.wire.a2a import IDENTITY_KEYS
 
 
@@ -78,9 +81,72 @@ def stored_body(draft: Draft, kind: str, message_id: str) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": draft.rpc_id, "method": "message/send", "params": params})
 
 
+def notice_body(activity_id: str, parts: list[dict[str, Any]]) -> bytes:
+    """What an agent writes to its user, as it is kept."""
+    message = {"kind": "message", "role": "agent", "messageId": activity_id, "parts": parts, "metadata": {}}
+    return msgspec.json.encode({"method": NOTIFY, "params": {"message": message, "metadata": {}}})
+
+
+def text_of(parts: list[dict[str, Any]]) -> str:
+    """All text of a message."""
+    return "\n".join(part["text"] for part in parts if part["kind"] == "text")
+
+
 def _identity(draft: Draft) -> dict[str, Any]:
     from_body = {key: value for key, value in draft.params["metadata"].items() if key not in IDENTITY_KEYS}
     if draft.sender.user_id is None:
         return from_body
     user = {"source": "canvas", "user_id": draft.sender.user_id, "username": draft.sender.user_name}
     return {**from_body, **user}
+
+
+# -- chains ------------------------------------------------------------------------------------------------------------
+
+
+def named_cause(metadata: dict[str, Any]) -> str | None:
+    """The message that a sender says it answers. Whether it may say so is decided by what is in its inbox."""
+    for key in ("cause_activity_id", "in_reply_to"):
+        if isinstance(metadata.get(key), str):
+            return str(metadata[key])
+    return None
+
+
+def only_text(draft: Draft) -> str | None:
+    """The text of a message; None if it also holds files or data."""
+    return draft.text if all(part["kind"] == "text" for part in draft.message["parts"]) else None
+
+
+def is_cause(cause: Cause, named: str | None, now: int, seconds: int) -> bool:
+    """Whether an agent's message continues the chain of this one: it is named, or at work, or was a moment ago."""
+    return cause.id == named or bool(cause.held) or cause.created_at >= now - seconds * SECOND
+
+
+def link_to(cause: Cause, target_id: str | None, text: str | None, limits: Limits) -> Link:
+    """The place behind a message. Texts without content count as long as two workspaces exchange nothing else; `text`
+    None: it holds more than text."""
+    answers = target_id is not None and cause.source_id == target_id
+    small_talk = (cause.small_talk or 0) + 1 if answers and text is not None and is_small_talk(text) else None
+    most = limits.chain_messages if cause.most_messages is None else cause.most_messages
+    return Link(cause.root_id or cause.id, cause.hop + 1, cause.id, small_talk, most)
+
+
+def trip_of(cause: Cause, link: Link, messages: int, more: int, limits: Limits) -> str | None:
+    """The limit that a chain of so many messages would run into with these; None if it may go on."""
+    if link.hop > (limits.chain_hops if cause.most_hops is None else cause.most_hops):
+        return "hops"
+    if link.most_messages is not None and messages + more > link.most_messages:
+        return "messages"
+    most_small_talk = limits.pingpong if cause.most_small_talk is None else cause.most_small_talk
+    return "pingpong" if (link.small_talk or 0) > most_small_talk else None
+
+
+def released(chain: Chain, messages: int, more: int | None, limits: Limits) -> Chain:
+    """A chain that may go on: for so many messages more, or, if nobody says how many, up to each limit once more."""
+    return msgspec.structs.replace(
+        chain,
+        state="released",
+        messages=messages,
+        most_hops=max(chain.most_hops, chain.hops + (more or limits.chain_hops)),
+        most_messages=messages + (more or limits.chain_messages),
+        most_small_talk=max(chain.most_small_talk, chain.small_talk + (more or limits.pingpong)),
+    )

@@ -13,12 +13,16 @@ from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
 from molecule_core.messages import rules
+from molecule_core.messages.broadcasts import Broadcasts
+from molecule_core.messages.chains import Chains
 from molecule_core.messages.model import (
+    BEGINS,
     KIND_PEER,
     KIND_USER,
     NOTIFY,
     RECEIVE,
     SEND,
+    SUMMARY_LENGTH,
     Activity,
     Draft,
     Filters,
@@ -36,7 +40,6 @@ from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.wire.a2a import SEND as METHOD_SEND
 
-_SUMMARY_LENGTH = 80
 # Rows looked at in one read while the floor of an inbox moves up.
 _FLOOR_STEP = 256
 
@@ -53,13 +56,15 @@ class MessageWriter:
         self._clock = clock
         self._ids = ids
         self._limits = limits
+        self.chains = Chains(store, clock=clock, limits=limits)
+        self.broadcasts = Broadcasts(store, org, self.chains, clock=clock, ids=ids, limits=limits)
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
     def send(self, workspace_id: str, draft: Draft) -> "asyncio.Future[Receipt]":
         """A message enters an inbox, exactly once for each (sender, id). The receipt comes when it is durable.
 
-        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, InboxFull."""
+        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, ChainFrozen, InboxFull."""
         keys = () if draft.dedupe_key is None else (("message", draft.sender.key, draft.dedupe_key),)
         target = self._org.living(workspace_id)
         return self._store.run(Command(target.org_id, keys, partial(self._sending, workspace_id, draft)))
@@ -74,7 +79,17 @@ class MessageWriter:
             twins = yield Read("find_twin", {"sender": sender.key, "dedupe_key": draft.dedupe_key})
             if twins:
                 return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=draft.dedupe_key))
+        link = BEGINS
+        if sender.workspace_id is not None:
+            named, text = rules.named_cause(draft.message["metadata"]), rules.only_text(draft)
+            place = yield from self.chains.place(
+                target.org_id, sender.workspace_id, named, target_id=workspace_id, text=text
+            )
+            if isinstance(place, WriteSet):
+                return place
+            link = place
         inbound_no = yield from self._admitted(workspace_id)
+        chain_no = yield from self.chains.numbered(link)
         activity_id = self._ids.new()
         kind = KIND_USER if sender.workspace_id is None else KIND_PEER
         body = rules.stored_body(draft, kind, draft.message.get("messageId") or activity_id)
@@ -98,8 +113,13 @@ class MessageWriter:
             content_hash=hashed,
             context_id=draft.context_id or activity_id,
             created_at=self._clock.now(),
-            summary=shorten(draft.text, _SUMMARY_LENGTH),
+            summary=shorten(draft.text, SUMMARY_LENGTH),
             request_body=body.decode(),
+            root_id=link.root_id,
+            hop=link.hop,
+            cause_id=link.cause_id,
+            chain_no=chain_no,
+            small_talk=link.small_talk,
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
         return _logged(receipt, activity, "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED")
@@ -115,8 +135,12 @@ class MessageWriter:
             raise InboxFull(limit=limit)
         return number
 
-    async def notify(self, workspace_id: str, parts: list[dict[str, Any]], dedupe_key: str | None) -> Receipt:
-        """An agent writes to its user. Raises TalkToUserDisabled, MessageIdReused, NotFound, WorkspaceRemoved."""
+    async def notify(
+        self, workspace_id: str, parts: list[dict[str, Any]], dedupe_key: str | None, cause_id: str | None = None
+    ) -> Receipt:
+        """An agent writes to its user; `cause_id`: the message that it says it answers.
+
+        Raises TalkToUserDisabled, MessageIdReused, ChainFrozen, NotFound, WorkspaceRemoved."""
         target = self._org.living(workspace_id)
         if not target.talk_to_user_enabled:
             raise TalkToUserDisabled
@@ -125,12 +149,16 @@ class MessageWriter:
 
         def decide() -> Decision[Receipt]:
             activity_id = self._ids.new()
-            body = _notice(activity_id, parts)
+            body = rules.notice_body(activity_id, parts)
             hashed = rules.hash_of_parts(workspace_id, parts)
             if dedupe_key is not None:
                 twins = yield Read("find_twin", {"sender": sender, "dedupe_key": dedupe_key})
                 if twins:
                     return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=dedupe_key))
+            link = yield from self.chains.place(target.org_id, workspace_id, cause_id)
+            if isinstance(link, WriteSet):
+                return link
+            chain_no = yield from self.chains.numbered(link)
             activity = Activity(
                 id=activity_id,
                 org_id=target.org_id,
@@ -146,8 +174,12 @@ class MessageWriter:
                 content_hash=hashed,
                 context_id=activity_id,
                 created_at=self._clock.now(),
-                summary=shorten(_text_of(parts), _SUMMARY_LENGTH),
+                summary=shorten(rules.text_of(parts), SUMMARY_LENGTH),
                 request_body=body.decode(),
+                root_id=link.root_id,
+                hop=link.hop,
+                cause_id=link.cause_id,
+                chain_no=chain_no,
             )
             return _logged(Receipt(activity.id, activity.id, activity.created_at), activity, "AGENT_MESSAGE")
 
@@ -355,15 +387,6 @@ def _settled(workspace_id: str, inbox: Inbox, notes: list[tuple[str, Params]]) -
 def _handout(workspace_id: str, seq: int, attempt: int, lease_until: int, acked_at: int | None) -> tuple[str, Params]:
     row = Handout(seq, attempt, lease_until, acked_at)
     return "save_handout", {"workspace_id": workspace_id, **msgspec.structs.asdict(row)}
-
-
-def _notice(activity_id: str, parts: list[dict[str, Any]]) -> bytes:
-    message = {"kind": "message", "role": "agent", "messageId": activity_id, "parts": parts, "metadata": {}}
-    return msgspec.json.encode({"method": NOTIFY, "params": {"message": message, "metadata": {}}})
-
-
-def _text_of(parts: list[dict[str, Any]]) -> str:
-    return "\n".join(part["text"] for part in parts if part["kind"] == "text")
 
 
 def _json(body: Any) -> str | None:

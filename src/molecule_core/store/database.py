@@ -45,7 +45,13 @@ class Peek(NamedTuple):
     key: str
 
 
-Step = Read | Take | Peek
+class Several(NamedTuple):
+    """Asks for many things at once, which then cost one round; answered with a list, in their order."""
+
+    steps: Sequence[Read | Take | Peek]
+
+
+Step = Read | Take | Peek | Several
 
 
 class Event(NamedTuple):
@@ -67,13 +73,15 @@ class WriteSet(Struct, Generic[T]):
     """What a command has decided: statements in order, facts for the journal, and the answer for its caller.
 
     `rings` are the wake-up keys of those who may be waiting for this change. `then` runs after the commit and before
-    the answer: the place to bring memory that mirrors the store up to date."""
+    the answer: the place to bring memory that mirrors the store up to date. `refusal`: what is written is why the
+    caller is refused, from now on; raised instead of the answer, and after the commit as well."""
 
     answer: T
     writes: list[tuple[str, Params]] = []
     events: list[Event] = []
     rings: tuple[str, ...] = ()
     then: Callable[[], None] | None = None
+    refusal: Exception | None = None
 
 
 Decision = Generator[Step, Any, WriteSet[T]]

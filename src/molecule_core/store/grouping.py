@@ -5,6 +5,7 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from molecule_core.ground.errors import ServerBusy, StoreUnavailable
@@ -65,8 +66,9 @@ class Pending:
                 _log.exception("what is in memory could not be brought up to date; a restart does it")
         if self.future.done():  # the caller went away; what was written stays written
             return
-        if self.error is not None:
-            self.future.set_exception(self.error)
+        refusal = self.error or (self.write_set.refusal if self.write_set is not None else None)
+        if refusal is not None:
+            self.future.set_exception(refusal)
         elif self.write_set is not None:
             self.future.set_result(self.write_set.answer)
 
@@ -84,16 +86,23 @@ def left_a_number_unused(group: Iterable[Pending]) -> bool:
 def in_statement_order(group: Iterable[Pending]) -> Iterable[tuple[str, list[Params]]]:
     """The writes of a whole group, equal statements together. The order within each command is kept; commands of one
     group share no key, so their statements may change places."""
-    lists = [pending.write_set.writes for pending in group if pending.write_set is not None]
+    lists = [_runs(pending.write_set.writes) for pending in group if pending.write_set is not None]
     for position in itertools.count():
         batches: dict[str, list[Params]] = {}
-        for writes in lists:
-            if position < len(writes):
-                name, params = writes[position]
-                batches.setdefault(name, []).append(params)
+        for runs in lists:
+            if position < len(runs):
+                name, params = runs[position]
+                batches.setdefault(name, []).extend(params)
         if not batches:
             return
         yield from batches.items()
+
+
+def _runs(writes: list[tuple[str, Params]]) -> list[tuple[str, list[Params]]]:
+    """The writes of one command, those that follow each other with the same statement as one."""
+    if len(writes) == 1:
+        return [(writes[0][0], [writes[0][1]])]
+    return [(name, [params for _, params in run]) for name, run in itertools.groupby(writes, itemgetter(0))]
 
 
 def facts_of(group: Iterable[Pending]) -> list[tuple[str, Event]]:

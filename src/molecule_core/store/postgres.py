@@ -8,6 +8,7 @@ become visible in order. (A serial column loses up to a quarter of the rows for 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import asyncpg
@@ -24,6 +25,7 @@ from molecule_core.store.database import (
     Peek,
     Read,
     Row,
+    Several,
     Step,
     Store,
     T,
@@ -50,6 +52,7 @@ _COMMAND_SECONDS = 30.0
 _BROKEN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
 Wish = tuple[Pending, Decision[Any], Step]
+Single = tuple[Pending, Decision[Any], Read | Take | Peek]
 
 
 class PostgresStore(Store):
@@ -210,15 +213,28 @@ class PostgresStore(Store):
         """All commands of the group in step: the reads they wish for at the same moment become one query each."""
         wishes = [(pending, *wish) for pending in group if (wish := pending.start()) is not None]
         while wishes:
-            found = await self._found(connection, wishes)
+            found = await self._found_of(connection, wishes)
             wishes = [
                 (pending, *following)
                 for (pending, decision, _), answer in zip(wishes, found, strict=True)
                 if (following := pending.advance(decision, answer)) is not None
             ]
 
-    async def _found(self, connection: asyncpg.Connection, wishes: list[Wish]) -> list[Any]:
-        """The answers to one round of wishes, in their order."""
+    async def _found_of(self, connection: asyncpg.Connection, wishes: list[Wish]) -> list[Any]:
+        """The answers to one round of wishes, in their order; a wish for several things has them in a list."""
+        single = [
+            (pending, decision, each)
+            for pending, decision, step in wishes
+            for each in (step.steps if isinstance(step, Several) else (step,))
+        ]
+        answers = iter(await self._found(connection, single))
+        return [
+            list(islice(answers, len(step.steps))) if isinstance(step, Several) else next(answers)
+            for _, _, step in wishes
+        ]
+
+    async def _found(self, connection: asyncpg.Connection, wishes: list[Single]) -> list[Any]:
+        """The answers to single wishes."""
         await self._load_numbers(connection, [step for _, _, step in wishes if not isinstance(step, Read)])
         reads: dict[str, list[int]] = {}
         answers: list[Any] = [None] * len(wishes)

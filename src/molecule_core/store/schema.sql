@@ -116,7 +116,8 @@ CREATE TABLE heartbeats (
 );
 
 -- messages: the append-only log. seq numbers all rows of a workspace, inbound_no its inbox. root_id, hop and cause_id
--- tell of which chain a message is; root_id NULL: it began one.
+-- tell of which chain a message is; root_id NULL: it began one. chain_no counts the messages behind the first one of a
+-- chain, small_talk how many without content two workspaces have exchanged up to this one.
 CREATE TABLE activities (
     id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL,
@@ -148,12 +149,15 @@ CREATE TABLE activities (
     hop BIGINT NOT NULL DEFAULT 0,
     cause_id TEXT,
     expires_at BIGINT,
-    trace_parent TEXT
+    trace_parent TEXT,
+    chain_no BIGINT,
+    small_talk BIGINT
 );
 CREATE UNIQUE INDEX activities_by_seq ON activities (workspace_id, seq);
 CREATE INDEX activities_inbound ON activities (workspace_id, seq) WHERE inbound_no IS NOT NULL;
 CREATE INDEX activities_chat ON activities (workspace_id, seq) WHERE chat = 1;
 CREATE UNIQUE INDEX activities_by_sender ON activities (dedupe_key, sender) WHERE dedupe_key IS NOT NULL;
+CREATE UNIQUE INDEX activities_by_chain ON activities (root_id, chain_no) WHERE chain_no IS NOT NULL;
 
 -- messages: how far a workspace has handled its inbox: all up to acked_seq (which was inbound number acked_no),
 -- and acked_above single rows behind it
@@ -181,3 +185,24 @@ CREATE TABLE read_marks (
     seq BIGINT NOT NULL,
     PRIMARY KEY (person_id, workspace_id)
 ) /*sqlite: WITHOUT ROWID */;
+
+-- messages: chains of messages that ran into a limit, and what a person decided. most_*: how far each may go.
+CREATE TABLE chains (
+    root_id TEXT PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    workspace_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    trips BIGINT NOT NULL,
+    hops BIGINT NOT NULL,
+    messages BIGINT NOT NULL,
+    small_talk BIGINT NOT NULL,
+    most_hops BIGINT NOT NULL,
+    most_messages BIGINT NOT NULL,
+    most_small_talk BIGINT NOT NULL,
+    frozen_at BIGINT NOT NULL,
+    released_at BIGINT,
+    ended_at BIGINT,
+    decided_by TEXT
+);
+CREATE INDEX chains_by_org ON chains (org_id, frozen_at, root_id);

@@ -19,7 +19,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreDamaged, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
-from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Store, T, Take
+from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Several, Store, T, Take
 from molecule_core.store.grouping import (
     Pending,
     Queue,
@@ -40,6 +40,8 @@ _CHECKPOINT_PAGES = 4000
 _QUICK_SECONDS = 0.010
 _WEIGHT_OF_LAST = 0.1
 _COMMITS_UNTIL_A_PROBE = 64
+# Highest numbers that are remembered: of logs and inboxes, and of every chain of messages that was ever met.
+_MOST_NUMBERS = 200_000
 # A reader that backs the database up may hold a lock for a moment.
 _BUSY_MILLISECONDS = 5000
 
@@ -162,6 +164,8 @@ class SqliteStore(Store):
 
     async def _commit(self, group: list[Pending]) -> None:
         """Decides and writes a group. Raises Conflict (replay one by one) or StoreUnavailable; both undo all."""
+        if len(self._numbers) > _MOST_NUMBERS:  # no group is open, so all of them can be read again
+            self._numbers.clear()
         try:
             self._writing.execute("BEGIN IMMEDIATE")
             for pending in group:
@@ -207,13 +211,10 @@ class SqliteStore(Store):
             decision = pending.command.decide()
             while True:
                 step = decision.send(found)
-                if isinstance(step, Read):
-                    found = self._rows(self._writing, step.name, step.params)
-                elif isinstance(step, Peek):
-                    found = self._last_number(step.name, step.key)
+                if isinstance(step, Several):
+                    found = [self._found(each, pending) for each in step.steps]
                 else:
-                    found = self._take(step)
-                    pending.taken = pending.taken or found is not None
+                    found = self._found(step, pending)
         except StopIteration as stop:
             pending.write_set = stop.value
         except apsw.Error:
@@ -221,6 +222,15 @@ class SqliteStore(Store):
         except Exception as error:
             # A refusal, or a mistake in one command: either way the others of the group go on.
             pending.error = error
+
+    def _found(self, step: Read | Take | Peek, pending: Pending) -> Any:
+        if isinstance(step, Read):
+            return self._rows(self._writing, step.name, step.params)
+        if isinstance(step, Peek):
+            return self._last_number(step.name, step.key)
+        number = self._take(step)
+        pending.taken = pending.taken or number is not None
+        return number
 
     def _take(self, step: Take) -> int | None:
         if step.most is not None and self._last_number(step.name, step.key) >= step.most:

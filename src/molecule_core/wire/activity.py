@@ -6,7 +6,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 
 class ActivityRow(Struct):
-    """One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out."""
+    """One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out. `root_id`,
+    `hop` and `cause_id` tell the chain of a message that another one caused."""
 
     id: str
     workspace_id: str
@@ -25,6 +26,9 @@ class ActivityRow(Struct):
     request_body: Raw | UnsetType = UNSET
     response_body: Raw | UnsetType = UNSET
     tool_trace: Raw | UnsetType = UNSET
+    root_id: str | UnsetType = UNSET
+    hop: int | UnsetType = UNSET
+    cause_id: str | UnsetType = UNSET
     attempt: int | UnsetType = UNSET
     redelivered: bool | UnsetType = UNSET
     peer_name: str | UnsetType = UNSET

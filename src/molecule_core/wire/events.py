@@ -107,6 +107,33 @@ class AgentMessage(Struct, frozen=True, omit_defaults=True):
     attachments: list[dict[str, Any]] = []
 
 
+class FrozenChain(Struct, frozen=True):
+    """A chain of messages ran into a limit (hops, messages or pingpong) and waits for a person. `workspace_id`: whose
+    message was refused; `hops` and `messages`: how far the chain went."""
+
+    root_id: str
+    workspace_id: str
+    reason: str
+    hops: int
+    messages: int
+
+
+class ReleasedChain(Struct, frozen=True):
+    """A person lets a chain go on, up to so many hops and messages in all."""
+
+    root_id: str
+    most_hops: int
+    most_messages: int
+    by: str
+
+
+class EndedChain(Struct, frozen=True):
+    """A person ended a chain: no message of it is taken any more."""
+
+    root_id: str
+    by: str
+
+
 class Heartbeat(Struct, frozen=True):
     """An agent is there."""
 
@@ -143,6 +170,10 @@ EVENTS: dict[str, EventShape] = {
     "ACTIVITY_LOGGED": EventShape("workspace", ActivityView),
     "USER_MESSAGE": EventShape("workspace", ActivityView),
     "AGENT_MESSAGE": EventShape("workspace", AgentMessage),
+    "BROADCAST_MESSAGE": EventShape("workspace", ActivityView),
+    "CHAIN_FROZEN": EventShape("workspace", FrozenChain),
+    "CHAIN_RELEASED": EventShape("workspace", ReleasedChain),
+    "CHAIN_ENDED": EventShape("workspace", EndedChain),
     "WORKSPACE_HEARTBEAT": EventShape("workspace", Heartbeat, journaled=False),
     "TASK_UPDATED": EventShape("workspace", TaskUpdated, journaled=False),
 }

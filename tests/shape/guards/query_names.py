@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from tests.shape.guards.queries import ROOMS_WITH_QUERIES, Query, queries
 from tests.shape.guards.trees import Module, Tree, read, strings
+from tests.shape.rooms import HANDS
 
 # Only these rooms may import the store; elsewhere an equal word (a tool, a route, an event) means something else.
 REACH_THE_STORE = (*ROOMS_WITH_QUERIES, "server")
@@ -29,8 +30,12 @@ def find_misused_queries(tree: Tree) -> list[str]:
 
 
 def _is_its_hand(module: Module, query: Query) -> bool:
-    return module.head == "store" if query.room == "store" else module.name == f"{query.room}.writer"
+    return module.head == "store" if query.room == "store" else module.name in _hands(query.room)
 
 
 def _hand(query: Query) -> str:
-    return "the store" if query.room == "store" else f"{query.room}.writer"
+    return "the store" if query.room == "store" else " or ".join(_hands(query.room))
+
+
+def _hands(room: str) -> list[str]:
+    return [f"{room}.{file}" for file in HANDS.get(room, ("writer",))]
