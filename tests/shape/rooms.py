@@ -79,7 +79,17 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
     "org": {
         "registry": ("model",),
         "reader": (*INSIDE["reader"], "registry"),
-        "writer": (*INSIDE["writer"], "registry"),
+        # The writer in three files: what a change is made of, whole branches, and single seats with their agents.
+        "seats": (*INSIDE["writer"], "registry"),
+        "tree": (*INSIDE["writer"], "registry", "seats"),
+        "writer": (*INSIDE["writer"], "registry", "seats", "tree"),
+    },
+    "access": {
+        "memory": ("model",),
+        "reader": (*INSIDE["reader"], "memory"),
+        # The writer in two files: persons and invitations, and all that is a secret.
+        "people": ("rules", "model", "memory"),
+        "writer": (*INSIDE["writer"], "memory", "people"),
     },
     "threads": {
         "waiting": ("reader", "rules", "model"),
@@ -90,6 +100,12 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "render": ("language", "rules", "model"),
         "writer": (*INSIDE["writer"], "language", "render"),
     },
+}
+
+# Parts of a slice's writer that have a file of their own: they too name the statements that change its tables.
+PARTS_OF_A_WRITER: dict[str, tuple[str, ...]] = {
+    "org": ("seats",),
+    "access": ("people",),
 }
 
 
