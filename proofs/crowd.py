@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 import molecule_core
+from molecule_core.access.memory import Remembered
 from molecule_core.access.writer import AccessWriter
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.errors import MayNotTalk
@@ -68,7 +69,7 @@ class Office:
         self.store = _store(setting, clock, self.ids, limits, wakeups)
         self.registry = Registry()
         org = OrgReader(self.registry)
-        access = AccessWriter(self.store, clock=clock, ids=self.ids, randomness=chance, limits=limits)
+        access = AccessWriter(self.store, Remembered(), clock=clock, ids=self.ids, randomness=chance, limits=limits)
         self.org = OrgWriter(self.store, self.registry, access, wakeups.ring, clock=clock, ids=self.ids, limits=limits)
         self.writer = MessageWriter(self.store, org, wakeups, clock=clock, ids=self.ids, limits=limits)
         self.reader = MessageReader(self.store, org, wakeups, limits=limits, public_url="")

@@ -32,6 +32,7 @@ export interface WorkspaceView {
   created_at: string;
   updated_at: string;
   removed_at: string | null;
+  key: string | null;
 }
 
 /** An agent sits in its seat and is heard. `recovered_from`: the status it had before. */
@@ -49,9 +50,59 @@ export interface Degraded {
   runtime_state?: string;
 }
 
-/** No heartbeat for too long. */
+/** No heartbeat for too long; None: never one. */
 export interface Silent {
-  last_heard_at: string;
+  last_heard_at: string | null;
+}
+
+/** A person paused the workspace, or let it sleep. `previous_status`: how it stood before. */
+export interface PutAside {
+  previous_status: string;
+}
+
+/**
+ * The workspace stands below another one now, with all that are below it; None: at the top. Its peers, and those
+ * of others, have changed with it. `name`: the new one, where its own was taken there.
+ */
+export interface Moved {
+  parent_id: string | null;
+  old_parent_id: string | null;
+  name?: string;
+}
+
+/** A workspace of a team. */
+export interface Member {
+  id: string;
+  name: string;
+  role: string | null;
+}
+
+/** A team was made below the workspace: all its members, those above before those below. */
+export interface Expanded {
+  children: Member[];
+}
+
+/** A workspace that was removed. */
+export interface Gone {
+  id: string;
+  name: string;
+}
+
+/** All below the workspace was removed. */
+export interface Collapsed {
+  removed_children: Gone[];
+}
+
+/** Tokens of the workspace were issued (`issued`), or end (`ended`, at `ends_at`). Never a token itself. */
+export interface CredentialsRotated {
+  issued: number;
+  ended: number;
+  ends_at: string | null;
+}
+
+/** Who belongs to the organisation, or who may do what, has changed: read the list of people again. */
+export interface PeopleChanged {
+  person_id: string;
 }
 
 /** The seat is gone; what it said stays readable for persons. */
@@ -295,6 +346,7 @@ export interface SnapshotWorkspace {
   created_at: string;
   updated_at: string;
   removed_at: string | null;
+  key: string | null;
   current_task: string | null;
   last_heard_at: string | null;
 }
@@ -366,6 +418,13 @@ export interface EventPayloads {
   WORKSPACE_OFFLINE: Silent;
   WORKSPACE_AWAITING_AGENT: Silent;
   WORKSPACE_REMOVED: Removed;
+  WORKSPACE_PAUSED: PutAside;
+  WORKSPACE_HIBERNATED: PutAside;
+  WORKSPACE_MOVED: Moved;
+  WORKSPACE_EXPANDED: Expanded;
+  WORKSPACE_COLLAPSED: Collapsed;
+  EXTERNAL_CREDENTIALS_ROTATED: CredentialsRotated;
+  PEOPLE_CHANGED: PeopleChanged;
   AGENT_CARD_UPDATED: CardUpdated;
   ACTIVITY_LOGGED: ActivityView;
   USER_MESSAGE: ActivityView;
@@ -394,6 +453,13 @@ export const JOURNALED = [
   "WORKSPACE_OFFLINE",
   "WORKSPACE_AWAITING_AGENT",
   "WORKSPACE_REMOVED",
+  "WORKSPACE_PAUSED",
+  "WORKSPACE_HIBERNATED",
+  "WORKSPACE_MOVED",
+  "WORKSPACE_EXPANDED",
+  "WORKSPACE_COLLAPSED",
+  "EXTERNAL_CREDENTIALS_ROTATED",
+  "PEOPLE_CHANGED",
   "AGENT_CARD_UPDATED",
   "ACTIVITY_LOGGED",
   "USER_MESSAGE",

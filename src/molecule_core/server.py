@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 
+from molecule_core.access.memory import Remembered
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
 from molecule_core.edges.app import App
@@ -23,12 +24,15 @@ from molecule_core.edges.events import EventEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.orgs import OrgEdge
+from molecule_core.edges.people import PeopleEdge
 from molecule_core.edges.protocol import connection_class
 from molecule_core.edges.rates import Rates
 from molecule_core.edges.registry import RegistryEdge
 from molecule_core.edges.routes import Route, Routes
 from molecule_core.edges.sessions import SessionEdge
 from molecule_core.edges.system import SystemEdge
+from molecule_core.edges.tokens import TokenEdge
+from molecule_core.edges.tree import TreeEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
 from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
@@ -89,8 +93,9 @@ class Server:
     def _wire(self, admin_token: str) -> None:
         settings, store, registry, wakeups = self.settings, self.store, self.registry, self.wakeups
         clock, ids, limits = self._clock, self._ids, settings.limits
-        access_reader = AccessReader(store, clock, admin_token)
-        access_writer = AccessWriter(store, clock=clock, ids=ids, randomness=self._randomness, limits=limits)
+        memory = Remembered()
+        access_reader = AccessReader(store, clock, admin_token, memory)
+        access_writer = AccessWriter(store, memory, clock=clock, ids=ids, randomness=self._randomness, limits=limits)
         self._org = org_writer = OrgWriter(
             store, registry, access_writer, wakeups.ring, clock=clock, ids=ids, limits=limits
         )
@@ -117,7 +122,10 @@ class Server:
             CanvasEdge(),
             SystemEdge(partial(store.rows, "meta_value", {"name": "schema"}), self.version, self._table),
             OrgEdge(org_writer, access_writer, access_reader, org),
+            PeopleEdge(access_writer, access_reader, self.live, public_url=settings.url),
             WorkspaceEdge(org_writer, org, public_url=settings.url),
+            TreeEdge(org_writer, org, public_url=settings.url),
+            TokenEdge(access_writer, access_reader, self.live, public_url=settings.url),
             RegistryEdge(org_writer, org, guards, clock=clock, limits=limits),
             MessageEdge(writer, reader, rates, clock=clock, limits=limits),
             ChainEdge(writer.chains, chains, org, limits=limits),

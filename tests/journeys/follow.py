@@ -12,6 +12,8 @@ _STATUS = {
     "WORKSPACE_DEGRADED": "degraded",
     "WORKSPACE_OFFLINE": "offline",
     "WORKSPACE_AWAITING_AGENT": "awaiting_agent",
+    "WORKSPACE_PAUSED": "paused",
+    "WORKSPACE_HIBERNATED": "hibernated",
 }
 
 State = dict[str, Any]
@@ -57,7 +59,7 @@ def _workspace(state: State, event: dict[str, Any]) -> None:
         heard = {name: (known or {}).get(name) for name in ("current_task", "last_heard_at")}
         workspaces[entity["id"]] = {**payload, **heard}
     elif known is not None:
-        told = {name: payload[name] for name in ("delivery_mode", "agent_card") if name in payload}
+        told = {name: payload[name] for name in ("delivery_mode", "agent_card", "parent_id", "name") if name in payload}
         known.update(told, rev=entity["rev"], updated_at=event["timestamp"])
         known["status"] = _STATUS.get(event["event"], known["status"])
 

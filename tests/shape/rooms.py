@@ -85,7 +85,17 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
     "org": {
         "registry": ("model",),
         "reader": (*INSIDE["reader"], "registry"),
-        "writer": (*INSIDE["writer"], "registry"),
+        # The writer in three files: what a change is made of, whole branches, and single seats with their agents.
+        "seats": (*INSIDE["writer"], "registry"),
+        "tree": (*INSIDE["writer"], "registry", "seats"),
+        "writer": (*INSIDE["writer"], "registry", "seats", "tree"),
+    },
+    "access": {
+        "memory": ("model",),
+        "reader": (*INSIDE["reader"], "memory"),
+        # The writer in two files: persons and invitations, and all that is a secret.
+        "people": ("rules", "model", "memory"),
+        "writer": (*INSIDE["writer"], "memory", "people"),
     },
     "threads": {
         "waiting": ("reader", "rules", "model"),
@@ -98,9 +108,12 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
-
 # The files that together are the one writer of a slice: only they may name statements that write.
-HANDS: dict[str, tuple[str, ...]] = {"messages": ("writer", "chains", "broadcasts")}
+HANDS: dict[str, tuple[str, ...]] = {
+    "messages": ("writer", "chains", "broadcasts"),
+    "org": ("writer", "seats"),
+    "access": ("writer", "people"),
+}
 
 
 def _slice_rows(name: str) -> Iterator[Row]:

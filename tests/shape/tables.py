@@ -9,6 +9,7 @@ TABLES: dict[str, str] = {
     "workspace_tokens": "access",
     "logins": "access",
     "sessions": "access",
+    "invitations": "access",
     "orgs": "org",
     "workspaces": "org",
     "heartbeats": "org",

@@ -221,6 +221,17 @@ const CHANGES = new Map<string, Change>([
   ["WORKSPACE_COLLAPSED", touched],
   ["EXTERNAL_CREDENTIALS_ROTATED", touched],
   ["WORKSPACE_REMOVED", (draft, frame) => draft.isNews(frame) && draft.remove(frame.entity.id, frame.entity.rev)],
+  [
+    "WORKSPACE_MOVED",
+    some((payload, _frame, known) => ({ parent_id: text(payload, "parent_id"), name: text(payload, "name") ?? known.name })),
+  ],
+  ["WORKSPACE_PAUSED", some(() => ({ status: "paused" }))],
+  ["WORKSPACE_HIBERNATED", some(() => ({ status: "hibernated" }))],
+  // Each member of a team is told by an event of its own.
+  ["WORKSPACE_EXPANDED", () => undefined],
+  ["WORKSPACE_COLLAPSED", () => undefined],
+  ["EXTERNAL_CREDENTIALS_ROTATED", () => undefined],
+  ["PEOPLE_CHANGED", () => undefined],
   ["AGENT_CARD_UPDATED", some((payload) => ({ agent_card: payload["agent_card"] ?? null }))],
   [
     "TASK_UPDATED",

@@ -36,6 +36,7 @@ export function workspaceRow(id: string, part: Partial<SnapshotWorkspace> = {}):
     created_at: "2026-03-01T10:00:00.000Z",
     updated_at: "2026-03-01T10:00:00.000Z",
     removed_at: null,
+    key: null,
     current_task: null,
     last_heard_at: null,
     ...part,

@@ -42,6 +42,43 @@ class Person(Struct, frozen=True):
     created_at: int
 
 
+class Token(Struct, frozen=True):
+    """A live token as lists show it: never the token itself. Times in microseconds; without an end it lives on."""
+
+    id: str
+    hint: str
+    created_at: int
+    expires_at: int | None
+    hash: str
+
+
+class Issued(Struct, frozen=True):
+    """A new token, shown this once."""
+
+    about: Token
+    token: str
+
+
+class Rotated(Struct, frozen=True):
+    """A workspace has a new token. The old ones, by their hashes, end at `ends_at` (microseconds)."""
+
+    issued: Issued
+    ended: list[str]
+    ends_at: int
+
+
+class Invitation(Struct, frozen=True):
+    """Somebody may come in as this person, once. Times in microseconds."""
+
+    id: str
+    org_id: str
+    name: str
+    role: str
+    invited_by: str
+    created_at: int
+    expires_at: int
+
+
 class Login(Struct, frozen=True):
     """Somebody has logged in. `session` is the token of the session, shown this once; times in microseconds."""
 

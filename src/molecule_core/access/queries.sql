@@ -1,4 +1,4 @@
--- Persons and tokens.
+-- Persons, tokens and invitations.
 
 -- name: insert_person
 -- a new person
@@ -6,7 +6,15 @@ INSERT INTO persons (id, org_id, name, role, created_at) VALUES (:id, :org_id, :
 
 -- name: persons_of_org
 -- the persons of an organisation, oldest first
-SELECT id, org_id, name, role, created_at FROM persons WHERE org_id = :org_id ORDER BY id;
+SELECT id, org_id, name, role, created_at FROM persons WHERE org_id = :org_id AND removed_at IS NULL ORDER BY id;
+
+-- name: update_person
+-- what can change about a person
+UPDATE persons SET name = :name, role = :role WHERE id = :id;
+
+-- name: remove_person
+-- a person belongs to the organisation no more
+UPDATE persons SET removed_at = :now WHERE id = :id;
 
 -- name: insert_person_token
 -- a new token of a person, hashed
@@ -22,11 +30,58 @@ VALUES (:hash, :hint, :org_id, :workspace_id, :created_at);
 -- whom a live person token belongs to
 SELECT p.id, p.org_id, p.role, p.name, t.expires_at
 FROM person_tokens t JOIN persons p ON p.id = t.person_id
-WHERE t.hash = :hash AND t.revoked_at IS NULL;
+WHERE t.hash = :hash AND t.revoked_at IS NULL AND p.removed_at IS NULL;
 
 -- name: workspace_by_token
--- which workspace a live token belongs to
-SELECT workspace_id, org_id FROM workspace_tokens WHERE hash = :hash AND revoked_at IS NULL;
+-- which workspace a live token belongs to, and how long
+SELECT workspace_id, org_id, expires_at FROM workspace_tokens WHERE hash = :hash AND revoked_at IS NULL;
+
+-- name: tokens_of_workspace
+-- the live tokens of a workspace, oldest first
+SELECT hash, hint, created_at, expires_at FROM workspace_tokens
+WHERE workspace_id = :workspace_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
+ORDER BY created_at, hash;
+
+-- name: tokens_of_person
+-- the live tokens of a person, oldest first
+SELECT hash, hint, created_at, expires_at FROM person_tokens
+WHERE person_id = :person_id AND revoked_at IS NULL AND expires_at > :now
+ORDER BY created_at, hash;
+
+-- name: revoke_workspace_token
+-- a token of a workspace opens nothing any more
+UPDATE workspace_tokens SET revoked_at = :now WHERE hash = :hash;
+
+-- name: end_workspace_token
+-- a token of a workspace opens nothing from a time on
+UPDATE workspace_tokens SET expires_at = :ends_at WHERE hash = :hash;
+
+-- name: revoke_person_token
+-- a token of a person opens nothing any more
+UPDATE person_tokens SET revoked_at = :now WHERE hash = :hash;
+
+-- name: insert_invitation
+-- somebody may come in, the link's code hashed
+INSERT INTO invitations (hash, id, org_id, name, role, invited_by, created_at, expires_at)
+VALUES (:hash, :id, :org_id, :name, :role, :invited_by, :created_at, :expires_at);
+
+-- name: open_invitations
+-- the invitations of an organisation that still let somebody in, oldest first
+SELECT id, org_id, name, role, invited_by, created_at, expires_at FROM invitations
+WHERE org_id = :org_id AND ended_at IS NULL AND expires_at > :now
+ORDER BY id;
+
+-- name: invitation_by_hash
+-- whom a link invites, until when, and whether it was used or withdrawn
+SELECT id, org_id, name, role, invited_by, created_at, expires_at, ended_at FROM invitations WHERE hash = :hash;
+
+-- name: end_invitation
+-- an invitation was used or withdrawn
+UPDATE invitations SET ended_at = :now WHERE id = :id;
+
+-- name: end_invitations_by
+-- what a person who may not invite any more has left open
+UPDATE invitations SET ended_at = :now WHERE org_id = :org_id AND invited_by = :person_id AND ended_at IS NULL;
 
 -- name: insert_login
 -- a link that lets a person in once, hashed
@@ -35,7 +90,7 @@ INSERT INTO logins (hash, person_id, created_at, expires_at) VALUES (:hash, :per
 -- name: login_by_hash
 -- whom a link lets in, until when, and whether it was used
 SELECT p.id, p.org_id, p.name, p.role, p.created_at, l.expires_at, l.used_at
-FROM logins l JOIN persons p ON p.id = l.person_id WHERE l.hash = :hash;
+FROM logins l JOIN persons p ON p.id = l.person_id WHERE l.hash = :hash AND p.removed_at IS NULL;
 
 -- name: use_login
 -- a link has let its person in
@@ -53,4 +108,4 @@ UPDATE sessions SET ended_at = :now WHERE hash = :hash AND ended_at IS NULL;
 -- whom a live session belongs to
 SELECT p.id, p.org_id, p.role, p.name, s.expires_at
 FROM sessions s JOIN persons p ON p.id = s.person_id
-WHERE s.hash = :hash AND s.ended_at IS NULL;
+WHERE s.hash = :hash AND s.ended_at IS NULL AND p.removed_at IS NULL;

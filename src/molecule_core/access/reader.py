@@ -3,41 +3,43 @@
 import hmac
 from collections.abc import Sequence
 
-from molecule_core.access.model import ADMIN, Caller, Kind, Person, Role
-from molecule_core.ground.clock import Clock
-from molecule_core.ground.tokens import PERSON_PREFIX, SESSION_PREFIX, WORKSPACE_PREFIX, hash_of, prefix_of
-from molecule_core.store.database import Row, Store
+from msgspec.structs import replace
 
-# A known token costs one dictionary look-up; above this many the oldest is forgotten and looked up again.
-_REMEMBERED = 200_000
+from molecule_core.access.memory import Remembered
+from molecule_core.access.model import ADMIN, Caller, Invitation, Kind, Person, Role, Token
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.errors import NotFound
+from molecule_core.ground.tokens import PERSON_PREFIX, SESSION_PREFIX, WORKSPACE_PREFIX, hash_of, id_of, prefix_of
+from molecule_core.store.database import Row, Store
 
 
 class AccessReader:
-    """Knows who holds which credential. Remembers what it looked up: a token never changes its
-    holder."""
+    """Knows who holds which credential."""
 
-    def __init__(self, store: Store, clock: Clock, admin_token: str) -> None:
+    def __init__(self, store: Store, clock: Clock, admin_token: str, memory: Remembered) -> None:
         self._store = store
         self._clock = clock
         self._admin_hash = hash_of(admin_token)
-        self._known: dict[str, Caller] = {}
-        self._ended: set[str] = set()
+        self._memory = memory
 
     def known(self, token: str) -> Caller | None:
         """Who holds this token, if it was looked up before and lives."""
-        return self._living(self._known.get(hash_of(token)))
+        return self._living(self._memory.get(hash_of(token)))
 
     async def caller(self, token: str) -> Caller | None:
         """Who holds this token; None if nobody does (any more)."""
         hashed = hash_of(token)
-        known = self._known.get(hashed)
-        if known is None:
-            known = await self._look_up(token, hashed)
-            if hashed in self._ended:
+        found = self._memory.get(hashed)
+        while found is None:
+            before = self._memory.changes
+            found = await self._look_up(token, hashed)
+            if self._memory.changes != before:  # what was read may have ended meanwhile
+                found = None
+                continue
+            if found is None:
                 return None
-            if known is not None:
-                self._remember(hashed, known)
-        return self._living(known)
+            self._memory.put(hashed, found)
+        return self._living(found)
 
     def _living(self, caller: Caller | None) -> Caller | None:
         if caller is None or caller.expires_at is None or caller.expires_at > self._clock.now():
@@ -56,27 +58,45 @@ class AccessReader:
             return _person(await self._store.rows("person_by_session", {"hash": hashed}))
         return None
 
-    def _remember(self, hashed: str, caller: Caller) -> None:
-        if len(self._known) >= _REMEMBERED:
-            del self._known[next(iter(self._known))]
-        self._known[hashed] = caller
-
-    def forget(self, token: str) -> None:
-        """A session has ended: it opens nothing any more."""
-        hashed = hash_of(token)
-        self._ended.add(hashed)  # a look-up that began before may end after this
-        self._known.pop(hashed, None)
-
     async def persons(self, org_id: str) -> list[Person]:
         """The persons of an organisation, oldest first."""
         return [Person(*row) for row in await self._store.rows("persons_of_org", {"org_id": org_id})]
+
+    async def person(self, org_id: str, person_id: str) -> Person:
+        """A person of an organisation. Raises NotFound."""
+        for person in await self.persons(org_id):
+            if person.id == person_id:
+                return person
+        raise NotFound(what="person")
+
+    async def workspace_tokens(self, workspace_id: str) -> list[Token]:
+        """The live tokens of a workspace, oldest first."""
+        wish = {"workspace_id": workspace_id, "now": self._clock.now()}
+        return [token_of(row) for row in await self._store.rows("tokens_of_workspace", wish)]
+
+    async def person_tokens(self, person_id: str) -> list[Token]:
+        """The live tokens of a person, oldest first."""
+        wish = {"person_id": person_id, "now": self._clock.now()}
+        return [token_of(row) for row in await self._store.rows("tokens_of_person", wish)]
+
+    async def invitations(self, org_id: str) -> list[Invitation]:
+        """The invitations of an organisation that still let somebody in, oldest first."""
+        wish = {"org_id": org_id, "now": self._clock.now()}
+        return [Invitation(*row) for row in await self._store.rows("open_invitations", wish)]
+
+
+def token_of(row: Row) -> Token:
+    """A row of a list of tokens."""
+    hashed, hint, created_at, expires_at = row
+    return Token(id_of(hashed), hint, created_at, expires_at, hashed)
 
 
 def _workspace(rows: Sequence[Row]) -> Caller | None:
     if not rows:
         return None
-    workspace_id, org_id = rows[0]
-    return Caller(kind=Kind.WORKSPACE, id=workspace_id, org_id=org_id, role=Role.OPERATOR, name="")
+    workspace_id, org_id, expires_at = rows[0]
+    caller = Caller(kind=Kind.WORKSPACE, id=workspace_id, org_id=org_id, role=Role.OPERATOR, name="")
+    return replace(caller, expires_at=expires_at)
 
 
 def _person(rows: Sequence[Row]) -> Caller | None:

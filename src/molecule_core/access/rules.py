@@ -1,6 +1,8 @@
 """Which role may do what. Pure."""
 
-from molecule_core.access.model import Role
+from collections.abc import Iterable
+
+from molecule_core.access.model import Person, Role
 
 _RANK = {Role.VIEWER: 0, Role.OPERATOR: 1, Role.OWNER: 2}
 
@@ -8,3 +10,8 @@ _RANK = {Role.VIEWER: 0, Role.OPERATOR: 1, Role.OWNER: 2}
 def may(role: Role, needed: Role) -> bool:
     """Whether a role includes another."""
     return _RANK[role] >= _RANK[needed]
+
+
+def is_last_owner(person: Person, others: Iterable[Person]) -> bool:
+    """Whether nobody would be left who may do everything."""
+    return person.role == Role.OWNER.value and all(other.role != Role.OWNER.value for other in others)

@@ -125,10 +125,11 @@ class Guards:
         if workspace.removed and not related(self._org, own, workspace):
             raise NotFound(what="workspace")
 
-    def session_hash(self, headers: dict[bytes, bytes]) -> str:
-        """What a session is known by here; empty if the request came with another credential."""
-        session = None if b"authorization" in headers else self.session(headers)
-        return "" if session is None else hash_of(session)
+    def credential_hash(self, headers: dict[bytes, bytes]) -> str:
+        """What the credential of a request that was let in is known by here."""
+        if b"authorization" in headers:
+            return hash_of(headers[b"authorization"].partition(b" ")[2].decode("latin-1").strip())
+        return hash_of(self.session(headers) or "")
 
 
 def _in_org(caller: Caller, org_id: str) -> bool:

@@ -41,7 +41,7 @@ class EventEdge:
 
     async def socket(self, call: Call) -> Answer:
         """Frames of JSON, as docs/events.md has them. The admin names an organisation with `org_id`."""
-        return Socket(self._live, call, self._org_of(call), self._guards.session_hash(call.headers)).answer()
+        return Socket(self._live, call, self._org_of(call), self._guards.credential_hash(call.headers)).answer()
 
     async def stream(self, call: Call) -> Answer:
         """One event frame in each `data`; `Last-Event-ID` resumes. The admin names an organisation with `org_id`."""
@@ -53,7 +53,7 @@ class EventEdge:
         return self._streamed(call, OlderStream(self._live, self._feed.epoch()), workspace.org_id, workspace.id)
 
     def _streamed(self, call: Call, stream: Stream, org_id: str, about: str | None) -> Answer:
-        listener = Listener(call.by, org_id, stream, self._guards.session_hash(call.headers), about)
+        listener = Listener(call.by, org_id, stream, self._guards.credential_hash(call.headers), about)
         last = call.header(b"last-event-id")
         if last is None:
             return stream.answer(listener, lambda: self._live.open(listener))

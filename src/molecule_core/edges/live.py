@@ -51,7 +51,7 @@ class Live:
         self._clock = clock
         self._limits = limits
         self._channels: dict[str, _Channel] = {}
-        self._ended: set[str] = set()
+        self._ends: dict[str, int] = {}
         self._pinging: asyncio.Task[None] | None = None
 
     async def open(self, listener: Listener) -> None:
@@ -104,7 +104,7 @@ class Live:
         channel = await self._channel_of(listener.org_id)
         channel.add(listener)
         if self._has_ended(listener):  # that was told before it was here to be told
-            listener.sink.cut(SESSION_ENDED, "logged out, or the workspace was removed")
+            listener.sink.cut(SESSION_ENDED, "the credential has ended, or the workspace was removed")
             return
         if self._pinging is None or self._pinging.done():
             self._pinging = asyncio.create_task(self._ping())
@@ -121,7 +121,14 @@ class Live:
 
     def _has_ended(self, listener: Listener) -> bool:
         workspace = None if listener.workspace_id is None else self._org.workspace(listener.workspace_id)
-        return listener.credential in self._ended or (workspace is not None and workspace.removed)
+        return self._is_over(listener) or (workspace is not None and workspace.removed)
+
+    def _is_over(self, listener: Listener) -> bool:
+        """Whether what let it in lets nobody in any more."""
+        now = self._clock.now()
+        own = listener.caller.expires_at
+        ends = (own, self._ends.get(listener.credential), self._ends.get(listener.caller.id))
+        return any(end is not None and end <= now for end in ends)
 
     def _forget(self, channel: "_Channel") -> None:
         """A channel tells nobody any more; who comes next gets a new one."""
@@ -134,12 +141,19 @@ class Live:
         if listener.channel is not None:
             listener.channel.remove(listener)
 
-    def end_session(self, credential: str) -> None:
-        """A person has logged out: their channels end, also one that is being opened."""
-        self._ended.add(credential)
+    def end(self, names: Iterable[str], why: str, at: int = 0) -> None:
+        """Credentials, by their hashes, or all of a person, by its id, are good for nothing from a time on: their
+        channels end, also one that is being opened. (What ends later is noticed with the next sign of life.)"""
+        self._ends.update(dict.fromkeys(names, at))
         for listener in self._listeners():
-            if listener.credential == credential:
-                listener.sink.cut(SESSION_ENDED, "logged out")
+            if self._is_over(listener):
+                listener.sink.cut(SESSION_ENDED, why)
+
+    def renew(self, person_id: str) -> None:
+        """What a person may do has changed: their channels end, and the next ones know it."""
+        for listener in self._listeners():
+            if listener.caller.id == person_id:
+                listener.sink.cut(INTERNAL, "your role has changed; resume")
 
     def _listeners(self) -> list[Listener]:
         return [listener for channel in self._channels.values() for listener in channel.listeners()]
@@ -148,10 +162,9 @@ class Live:
         """One clock for all channels: a sign of life, the end of expired sessions and of readers that are stuck."""
         while self._channels:
             await pause(self._clock, self._limits.live_seconds)
-            now = self._clock.now()
             for listener in self._listeners():
-                if listener.caller.expires_at is not None and listener.caller.expires_at <= now:
-                    listener.sink.cut(SESSION_ENDED, "the session has expired")
+                if self._is_over(listener):
+                    listener.sink.cut(SESSION_ENDED, "the credential has expired")
                 elif listener.is_stuck():
                     listener.sink.cut(TOO_SLOW, "nothing was read for a while; resume")
                 else:

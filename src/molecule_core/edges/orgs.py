@@ -84,16 +84,18 @@ class OrgEdge:
         """A person with a first token, shown this once."""
         asked = call.read(NewPerson)
         person, token = await self._access_writer.add_person(call.params["org_id"], asked.name, asked.role)
-        return json_answer(_person(person, token), 201)
+        return json_answer(person_view(person, token), 201)
 
     async def persons(self, call: Call) -> Answer:
         """Who belongs to the organisation."""
-        return json_answer([_person(each, None) for each in await self._access_reader.persons(call.params["org_id"])])
+        found = await self._access_reader.persons(call.params["org_id"])
+        return json_answer([person_view(each, None) for each in found])
 
 
 def _view(org: Org) -> OrgView:
     return OrgView(org.id, org.name, org.allow_skip_level, rfc3339(org.created_at))
 
 
-def _person(person: Person, token: str | None) -> PersonView:
+def person_view(person: Person, token: str | None) -> PersonView:
+    """A person as people see them."""
     return PersonView(person.id, person.org_id, person.name, person.role, rfc3339(person.created_at), token)

@@ -134,6 +134,10 @@ class Call(Struct):
         except msgspec.ValidationError as error:
             raise InvalidField(reason=_brief(str(error))) from None
 
+    def read_if_sent(self, shape: type[T]) -> T:
+        """The same, where a request may come without a body: the shape then is as it is by itself."""
+        return self.read(shape) if self.body else shape()
+
 
 class Later(NamedTuple):
     """An answer that comes with the store's commit: the future, and how its outcome is told.

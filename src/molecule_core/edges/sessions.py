@@ -10,7 +10,6 @@ from molecule_core.edges.live import Live
 from molecule_core.edges.rates import Counts
 from molecule_core.edges.routes import PEOPLE, PUBLIC, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
-from molecule_core.ground.errors import NotFound
 from molecule_core.ground.settings import Settings
 from molecule_core.ground.tokens import hash_of
 from molecule_core.org.reader import OrgReader
@@ -101,8 +100,7 @@ class SessionEdge:
         session = self._guards.session(call.headers)
         if session is not None:
             await self._writer.log_out(session)
-            self._reader.forget(session)
-            self._live.end_session(hash_of(session))
+            self._live.end((hash_of(session),), "logged out")
         return Answer(b"{}", headers=(self._cookie_of("", 0),))
 
     async def session(self, call: Call) -> Answer:
@@ -121,10 +119,7 @@ class SessionEdge:
         org_id, wanted = call.params["org_id"], call.read(LinkFor).person_id
         if wanted is None:
             return json_answer(await self.owner_link(org_id), 201)
-        for person in await self._reader.persons(org_id):
-            if person.id == wanted:
-                return json_answer(await self._link_for(person), 201)
-        raise NotFound(what="person")
+        return json_answer(await self._link_for(await self._reader.person(org_id, wanted)), 201)
 
     async def owner_link(self, org_id: str) -> Link:
         """A login link for the first owner of an organisation, who is made if there is none."""

@@ -53,17 +53,24 @@ class Create(Struct):
     instruction_template_id: str | None = None
     instruction_compact: bool = False
     canvas: Point | None = None
+    key: str | None = None
 
 
 class Change(Struct, forbid_unknown_fields=True):
-    """What may change about a seat; what is left out stays."""
+    """What may change about a seat; what is left out stays. `parent_id` moves it and all below it; null: to the top."""
 
+    parent_id: str | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
     role: str | UnsetType | None = UNSET
     runtime: str | UnsetType = UNSET
     tier: int | UnsetType = UNSET
     max_concurrent_tasks: int | UnsetType = UNSET
+    instruction_template_id: str | UnsetType | None = UNSET
     instruction_compact: bool | UnsetType = UNSET
+    external: bool | UnsetType = UNSET
+    delivery_mode: str | UnsetType = UNSET
+    url: str | UnsetType | None = UNSET
+    key: str | UnsetType | None = UNSET
     collapsed: bool | UnsetType = UNSET
     x: float | UnsetType = UNSET
     y: float | UnsetType = UNSET
@@ -107,11 +114,8 @@ class WorkspaceEdge:
     async def create(self, call: Call) -> Answer:
         """A new seat, with its token: the only time that it is shown."""
         asked = call.read(Create)
-        if asked.url or asked.delivery_mode == "push":
-            raise PushNotYet
-        if asked.delivery_mode not in (None, "", "poll"):
-            raise InvalidField(reason="delivery_mode must be poll or push")
-        _check_numbers(asked.tier, asked.max_concurrent_tasks)
+        _check_delivery(asked.url, asked.delivery_mode)
+        check_numbers(asked.tier, asked.max_concurrent_tasks)
         place = asked.canvas or Point()
         new = NewWorkspace(
             name=asked.name,
@@ -125,6 +129,7 @@ class WorkspaceEdge:
             instruction_compact=asked.instruction_compact,
             x=place.x,
             y=place.y,
+            key=asked.key,
         )
         workspace, token = await self._writer.create(self._org_for(call, asked.org_id), new)
         return json_answer(
@@ -184,12 +189,18 @@ class WorkspaceEdge:
         """Changes what people set about a seat."""
         asked = call.read(Change)
         fields = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not UNSET}
-        _check_numbers(fields.get("tier", 1), fields.get("max_concurrent_tasks", 1))
+        check_numbers(fields.get("tier", 1), fields.get("max_concurrent_tasks", 1))
+        _check_delivery(fields.get("url"), fields.get("delivery_mode"))
+        if not fields.get("delivery_mode", "poll"):  # empty, as older clients have it
+            del fields["delivery_mode"]
         return json_answer(self._view(await self._writer.change(call.target.id, fields)))
 
     async def remove(self, call: Call) -> Answer:
-        """Removes a seat and all below it."""
-        gone = await self._writer.remove(call.target.id, confirmed=call.query().get("confirm") == "true")
+        """Removes a seat and all below it. With `name` only if that is its name now: what a person typed to be sure."""
+        query = call.query()
+        gone = await self._writer.remove(
+            call.target.id, confirmed=query.get("confirm") == "true", typed=plain_text(query, "name")
+        )
         return json_answer({"status": "removed", "removed": [{"id": each.id, "name": each.name} for each in gone]})
 
     async def state(self, call: Call) -> Answer:
@@ -213,31 +224,41 @@ class WorkspaceEdge:
         return TreeNode(workspace.id, workspace.name, workspace.role, workspace.status.value, below)
 
 
-def _check_numbers(tier: Any, max_concurrent_tasks: Any) -> None:
+def _check_delivery(url: str | None, delivery_mode: str | None) -> None:
+    if url or delivery_mode == "push":
+        raise PushNotYet
+    if delivery_mode not in (None, "", "poll"):
+        raise InvalidField(reason="delivery_mode must be poll or push")
+
+
+def check_numbers(tier: Any, max_concurrent_tasks: Any) -> None:
+    """Raises InvalidField unless both are plausible."""
     if not 0 <= tier <= _MOST_TIERS:
         raise InvalidField(reason=f"tier must lie between 0 and {_MOST_TIERS}")
     if not 1 <= max_concurrent_tasks <= _MOST_TASKS:
         raise InvalidField(reason=f"max_concurrent_tasks must lie between 1 and {_MOST_TASKS}")
 
 
-def connection(workspace_id: str, token: str, url: str) -> dict[str, str]:
-    """All that an agent needs to connect, with commands to paste. The token is in here and nowhere else.
+def connection(workspace_id: str, token: str | None, url: str) -> dict[str, str]:
+    """All that an agent needs to connect, with commands to paste. The token is in here and nowhere else; without one,
+    the commands have a place for it.
 
     The commands keep it in a file or the environment: process arguments are readable by others on a machine."""
+    secret = token or "YOUR-TOKEN"
     register = f'{{"id":"{workspace_id}","delivery_mode":"poll","agent_card":{{"name":"My agent"}}}}'
     return {
         "workspace_id": workspace_id,
         "platform_url": url,
-        "auth_token": token,
+        **({} if token is None else {"auth_token": token}),
         "registry_endpoint": f"{url}/registry/register",
         "heartbeat_endpoint": f"{url}/registry/heartbeat",
         "curl": (
-            f"(umask 077; echo 'header = \"Authorization: Bearer {token}\"' > molecule.curl)\n"
+            f"(umask 077; echo 'header = \"Authorization: Bearer {secret}\"' > molecule.curl)\n"
             f"curl -sS -K molecule.curl {url}/registry/register -d '{register}'\n"
             f"curl -sS -K molecule.curl '{url}/workspaces/{workspace_id}/activity?claim=60&wait=25'"
         ),
         "python": (
-            f"MOLECULE_URL={url} MOLECULE_WORKSPACE_ID={workspace_id} MOLECULE_WORKSPACE_TOKEN={token} "
+            f"MOLECULE_URL={url} MOLECULE_WORKSPACE_ID={workspace_id} MOLECULE_WORKSPACE_TOKEN={secret} "
             "python examples/agent.py"
         ),
     }

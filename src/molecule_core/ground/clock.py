@@ -7,7 +7,8 @@ from typing import Protocol
 
 MICROSECOND = 1
 SECOND = 1_000_000
-DAY = 86_400 * SECOND
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
 
 
 class Clock(Protocol):

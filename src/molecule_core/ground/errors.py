@@ -144,11 +144,25 @@ class WorkspaceRemoved(MoleculeError):
 
 
 class ConfirmationRequired(MoleculeError):
-    """removing this workspace also removes the {children_count} below it: repeat with ?confirm=true"""
+    """{verb} {name!r} also removes the {children_count} below it: repeat with ?confirm=true, and with its name as it is
+    now if you name it"""
 
     @property
     def extras(self) -> dict[str, Any]:
-        return {"status": "confirmation_required", **self.details}
+        told = {name: value for name, value in self.details.items() if name != "verb"}
+        return {"status": "confirmation_required", **told}
+
+
+class StatusForbids(MoleculeError):
+    """{name!r} is {status}: {reason}"""
+
+
+class TooManyTokens(MoleculeError):
+    """there are {limit} live tokens already. Revoke one that is not used any more."""
+
+
+class LastOwner(MoleculeError):
+    """{name!r} is the last owner of the organisation. Make somebody else an owner first."""
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
@@ -275,6 +289,10 @@ class LoginLinkFailed(MoleculeError):
 
 
 class ChainsFailed(MoleculeError):
+    """that did not work: {reason}"""
+
+
+class OrgFileFailed(MoleculeError):
     """that did not work: {reason}"""
 
 

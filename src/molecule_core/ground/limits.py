@@ -44,6 +44,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     anonymous_per_minute: Annotated[Count, Meta(description="requests of one address without a known credential")] = 300
     logins_per_minute: Annotated[Count, Meta(description="tries to log in from one address, then 429")] = 10
     tree_depth: Annotated[Count, Meta(description="levels of workspaces below each other")] = 32
+    expand_most: Annotated[Count, Meta(description="workspaces that one expand makes")] = 100
     page_rows: Annotated[Count, Meta(description="rows in one page of activity")] = 500
     page_bytes: Annotated[Count, Meta(description="bodies in one page; a page ends early and has at least one row")] = (
         4 << 20
@@ -57,6 +58,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     silence_seconds: Annotated[Count, Meta(description="without a heartbeat, then offline")] = 90
     sweep_seconds: Annotated[Count, Meta(description="between two looks for silent workspaces")] = 15
     person_token_days: Annotated[Count, Meta(description="life of a person's token")] = 90
+    live_tokens: Annotated[Count, Meta(description="live tokens of one workspace or person")] = 50
+    grace_seconds: Annotated[Count, Meta(description="how long a rotated token may still be good")] = 3600
+    invitation_hours: Annotated[Count, Meta(description="an invitation into an organisation is good for")] = 72
     login_seconds: Annotated[Count, Meta(description="a one-time login link is good for")] = 900
     session_days: Annotated[Count, Meta(description="life of a login in a browser")] = 30
     idle_seconds: Annotated[Count, Meta(description="a connection without a request is kept")] = 75

@@ -8,7 +8,7 @@ import msgspec
 
 from molecule_core.ground.clock import SECOND, rfc3339
 
-_CREDENTIAL = re.compile(r"mol_(ws|pt|ad|se|ln)_[A-Za-z0-9_-]{8,}|\b(?i:bearer)\s+\S+")
+_CREDENTIAL = re.compile(r"mol_(ws|pt|ad|se|ln|in)_[A-Za-z0-9_-]{8,}|\b(?i:bearer)\s+\S+")
 _PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s@]+@")  # in an address such as postgresql://user:password@host
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 

@@ -7,7 +7,7 @@ import zlib
 from molecule_core.ground.ids import Randomness
 
 WORKSPACE_PREFIX, PERSON_PREFIX, ADMIN_PREFIX = "mol_ws_", "mol_pt_", "mol_ad_"
-SESSION_PREFIX, LOGIN_PREFIX = "mol_se_", "mol_ln_"
+SESSION_PREFIX, LOGIN_PREFIX, INVITATION_PREFIX = "mol_se_", "mol_ln_", "mol_in_"
 """So that scanners, logs and people see what they hold. No two of them share a table."""
 SHORTEST_OWN_TOKEN = 24
 """An admin token that an operator chose must be about as hard to guess as a long passphrase."""
@@ -39,6 +39,11 @@ def prefix_of(token: str) -> str | None:
 def hash_of(token: str) -> str:
     """What is stored instead of a token: SHA-256 as hex. 256 random bits need no salt."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def id_of(hashed: str) -> str:
+    """What a token is called in lists and paths: a part of its hash, from which nobody finds the token."""
+    return hashed[:16]
 
 
 def hint_of(token: str) -> str:

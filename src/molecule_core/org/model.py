@@ -28,6 +28,14 @@ class Heard(StrEnum):
     SILENT = "silent"  # not heard for `limits.silence_seconds`
 
 
+class Act(StrEnum):
+    """What a person does to the standing of a workspace."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    HIBERNATE = "hibernate"
+
+
 class Org(Struct, frozen=True):
     """A tenant. Nothing crosses organisations. Times in microseconds."""
 
@@ -64,6 +72,8 @@ class Workspace(Struct, frozen=True, kw_only=True):
     created_at: int
     updated_at: int
     removed_at: int | None
+    key: str | None = None
+    """What an org file knows it by, whatever its name is."""
 
     @property
     def removed(self) -> bool:
@@ -97,6 +107,14 @@ class NewWorkspace(Struct, frozen=True, kw_only=True):
     instruction_compact: bool = False
     x: float = 0.0
     y: float = 0.0
+    key: str | None = None
+
+
+class Team(Struct, frozen=True):
+    """A seat that is to be made, and those below it."""
+
+    seat: NewWorkspace
+    below: "tuple[Team, ...]" = ()
 
 
 NOTHING_HEARD = Pulse(heard_at=0)

@@ -13,28 +13,29 @@ SELECT id, name, allow_skip_level, created_at FROM orgs ORDER BY created_at, id;
 INSERT INTO workspaces (
     id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
-    collapsed, x, y, rev, created_at, updated_at, removed_at
+    collapsed, x, y, rev, created_at, updated_at, removed_at, key
 ) VALUES (
     :id, :org_id, :parent_id, :name, :role, :runtime, :delivery_mode, :url, :agent_card, :status, :external, :tier,
     :max_concurrent_tasks, :instruction_template_id, :instruction_compact, :broadcast_enabled, :talk_to_user_enabled,
-    :collapsed, :x, :y, :rev, :created_at, :updated_at, :removed_at
+    :collapsed, :x, :y, :rev, :created_at, :updated_at, :removed_at, :key
 );
 
 -- name: update_workspace
 -- all that can change about a seat
 UPDATE workspaces SET
-    name = :name, role = :role, runtime = :runtime, delivery_mode = :delivery_mode,
-    agent_card = :agent_card, status = :status, external = :external, tier = :tier,
+    parent_id = :parent_id, name = :name, role = :role, runtime = :runtime, delivery_mode = :delivery_mode,
+    url = :url, agent_card = :agent_card, status = :status, external = :external, tier = :tier,
     max_concurrent_tasks = :max_concurrent_tasks, instruction_template_id = :instruction_template_id,
-    instruction_compact = :instruction_compact, collapsed = :collapsed, x = :x, y = :y, rev = :rev,
-    updated_at = :updated_at, removed_at = :removed_at
+    instruction_compact = :instruction_compact, broadcast_enabled = :broadcast_enabled,
+    talk_to_user_enabled = :talk_to_user_enabled, collapsed = :collapsed, x = :x, y = :y, rev = :rev,
+    updated_at = :updated_at, removed_at = :removed_at, key = :key
 WHERE id = :id;
 
 -- name: all_workspaces
 -- every seat, also removed ones, oldest first
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
-    collapsed, x, y, rev, created_at, updated_at, removed_at
+    collapsed, x, y, rev, created_at, updated_at, removed_at, key
 FROM workspaces ORDER BY created_at, id;
 
 -- name: save_heartbeat

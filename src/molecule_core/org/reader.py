@@ -94,4 +94,5 @@ def view(workspace: Workspace, pulse: Pulse) -> WorkspaceView:
         created_at=rfc3339(workspace.created_at),
         updated_at=rfc3339(workspace.updated_at),
         removed_at=None if workspace.removed_at is None else rfc3339(workspace.removed_at),
+        key=workspace.key,
     )

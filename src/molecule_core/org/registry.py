@@ -48,7 +48,8 @@ class Registry:
     def put(self, workspace: Workspace) -> None:
         """A new or changed workspace."""
         old = self._workspaces.get(workspace.id)
-        if old is not None and _place(old) != _place(workspace):
+        moved = old is not None and _place(old) != _place(workspace)
+        if old is not None and moved:
             self._below[_place(old)].pop(workspace.id, None)
         if old is None:
             ever = self._ever.setdefault(workspace.org_id, [])
@@ -63,6 +64,8 @@ class Registry:
                 place.pop(workspace.id, None)
             else:
                 place[workspace.id] = workspace
+        if moved:  # oldest first, as after a restart
+            self._below[_place(workspace)] = dict(sorted(level.items(), key=lambda item: self._places[item[0]]))
 
     def put_all(self, workspaces: Iterable[Workspace]) -> None:
         """Several at once."""

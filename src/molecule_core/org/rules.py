@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from molecule_core.org.model import Heard, Org, Pulse, Status, Workspace
+from molecule_core.org.model import Act, Heard, Org, Pulse, Status, Workspace
 
 DEGRADED_FROM = 0.5
 HEALED_BELOW = 0.1
@@ -52,6 +52,38 @@ def _lies_below(tree: Tree, workspace: Workspace, ancestor_id: str) -> bool:
         parent = tree.workspace(parent_id)
         parent_id = None if parent is None else parent.parent_id
     return parent_id is not None
+
+
+def why_not_below(tree: Tree, moving: Workspace, parent: Workspace, levels: int) -> str:
+    """Why a workspace cannot move below another of its organisation; empty if it can. `levels`: the tree has no more.
+
+    The words name the two, so that a person sees which way round it is."""
+    if parent.id == moving.id:
+        return f"{moving.name} cannot stand below itself"
+    if _lies_below(tree, parent, moving.id):
+        return f"{parent.name} lies below {moving.name}: that would be a circle"
+    if depth(tree, parent) + height(tree, moving) > levels:
+        return too_deep(levels)
+    return ""
+
+
+def too_deep(levels: int) -> str:
+    """The words for a tree that has no room below."""
+    return f"the tree would be deeper than {levels} levels"
+
+
+def depth(tree: Tree, workspace: Workspace) -> int:
+    """On which level a workspace stands; a root on the first."""
+    return len(list(ancestors(tree, workspace))) + 1
+
+
+def height(tree: Tree, workspace: Workspace) -> int:
+    """How many levels a workspace and all below it take."""
+    levels, level = 0, [workspace]
+    while level:
+        levels += 1
+        level = [child for each in level for child in tree.children(each)]
+    return levels
 
 
 def neighbours(tree: Tree, workspace: Workspace) -> Iterator[Workspace]:
@@ -108,6 +140,41 @@ def next_status(workspace: Workspace, heard: Heard) -> Status:
     if status is Status.OFFLINE and workspace.status is not Status.OFFLINE and workspace.external:
         return Status.AWAITING_AGENT
     return status
+
+
+_AT_WORK = (*_WAITING_FOR_AN_AGENT, Status.ONLINE, Status.DEGRADED)
+_WITHOUT_AN_AGENT = (Status.PROVISIONING, Status.FAILED)
+_ASIDE = (Status.PAUSED, Status.HIBERNATED)
+AFTER_ACT: dict[tuple[Status, Act], Status | None] = {
+    **{(status, Act.PAUSE): Status.PAUSED for status in (*_AT_WORK, *_ASIDE)},
+    **{(status, Act.HIBERNATE): Status.HIBERNATED for status in (*_AT_WORK, Status.HIBERNATED)},
+    **{(status, Act.HIBERNATE): None for status in (*_WITHOUT_AN_AGENT, Status.PAUSED)},
+    **{(status, Act.RESUME): status for status in _AT_WORK},
+    **{(status, Act.RESUME): Status.OFFLINE for status in _ASIDE},
+    **{(Status.REMOVED, act): None for act in Act},
+}
+"""What a person's act makes of each status; None: it is refused. (Of who is resumed, `status_of_resumed` says more.)"""
+
+
+def why_not(status: Status, act: Act) -> str:
+    """Why an act is refused to a workspace of this status, and what to do instead; empty if it is not."""
+    if AFTER_ACT[status, act] is not None:
+        return ""
+    if status is Status.PAUSED:
+        return "resume it before you let it hibernate"
+    return "it is gone" if status is Status.REMOVED else "no agent is there that could be sent to sleep"
+
+
+def status_of_resumed(workspace: Workspace, pulse: Pulse, *, silent: bool) -> Status:
+    """How a workspace stands once it is not put aside any more: as its last heartbeat says, if that is not too old."""
+    if not silent:
+        return Status.DEGRADED if heard(pulse, wedged=False) is Heard.FAILING else Status.ONLINE
+    return Status.AWAITING_AGENT if workspace.external or not pulse.heard_at else Status.OFFLINE
+
+
+def status_of_seated(workspace: Workspace) -> Status:
+    """The status after an agent took its seat: it has started, so it does not sleep any more."""
+    return Status.ONLINE if workspace.status is Status.HIBERNATED else next_status(workspace, Heard.WELL)
 
 
 def heard(pulse: Pulse, *, wedged: bool) -> Heard:

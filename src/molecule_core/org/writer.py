@@ -8,25 +8,21 @@ from typing import Any
 import msgspec
 
 from molecule_core.access.writer import AccessWriter
-from molecule_core.ground.clock import SECOND, Clock, rfc3339
-from molecule_core.ground.errors import (
-    ConfirmationRequired,
-    InvalidField,
-    InvalidParent,
-    OrgExists,
-)
+from molecule_core.ground.clock import SECOND, Clock
+from molecule_core.ground.errors import InvalidField, OrgExists, StatusForbids
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
-from molecule_core.ground.text import clean_line, clean_name, with_suffix
+from molecule_core.ground.text import clean_line, clean_name
 from molecule_core.org import rules
-from molecule_core.org.model import Heard, NewWorkspace, Org, Pulse, Status, Workspace
-from molecule_core.org.reader import view
+from molecule_core.org.model import Act, Heard, NewWorkspace, Org, Pulse, Status, Workspace
 from molecule_core.org.registry import Registry
-from molecule_core.store.database import Command, Decision, Event, Store, T, WriteSet
-from molecule_core.store.journal import log_key, org_key, pulse_key
+from molecule_core.org.seats import Seats, event, insert_of, seat_of, status_event
+from molecule_core.org.tree import TreeWriter
+from molecule_core.store.database import Command, Decision, Store, WriteSet
+from molecule_core.store.journal import org_key, pulse_key
 from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS, timer
-from molecule_core.wire.events import CardUpdated, Degraded, Online, Removed, Silent
+from molecule_core.wire.events import CardUpdated, Online
 
 SWEEP = "liveness"
 """The kind of the timer that looks for silent agents."""
@@ -54,6 +50,11 @@ class OrgWriter:
         self._ids = ids
         self._limits = limits
         self._started_at = clock.now()
+        self._seats = Seats(store, registry, clock=clock, limits=limits)
+        self._tree = TreeWriter(self._seats, access, ids)
+        self.expand = self._tree.expand
+        self.collapse = self._tree.collapse
+        self.remove = self._tree.remove
 
     # -- organisations -------------------------------------------------------------------------------------------------
 
@@ -76,106 +77,82 @@ class OrgWriter:
         """A new seat and its token. A name that is taken under the same parent gets a number behind it.
 
         Raises InvalidName, InvalidParent, InvalidField."""
-        name = clean_name(new.name, self._limits.name_length)
-        role = None if new.role is None else clean_line(new.role, self._limits.short_text_length, "role")
-        runtime = clean_line(new.runtime, self._limits.short_text_length, "runtime")
+        clean = self._seats.clean(new)
         workspace_id, now = self._ids.new(), self._clock.now()
         token, token_writes = self._access.issue_for_workspace(org_id, workspace_id)
 
         def decide() -> Decision[tuple[Workspace, str]]:
             yield from ()
-            taken = {sibling.name for sibling in self._level(org_id, new.parent_id)}
-            workspace = Workspace(
-                id=workspace_id,
-                org_id=org_id,
-                parent_id=new.parent_id,
-                name=with_suffix(name, taken, self._limits.name_length),
-                role=role,
-                runtime=runtime or "generic-mcp",
-                delivery_mode="poll",
-                url=None,
-                agent_card=None,
-                status=Status.AWAITING_AGENT,
-                external=new.external,
-                tier=new.tier,
-                max_concurrent_tasks=new.max_concurrent_tasks,
-                instruction_template_id=new.instruction_template_id,
-                instruction_compact=new.instruction_compact,
-                broadcast_enabled=False,
-                talk_to_user_enabled=True,
-                collapsed=False,
-                x=new.x,
-                y=new.y,
-                rev=1,
-                created_at=now,
-                updated_at=now,
-                removed_at=None,
-            )
-            created = _event("WORKSPACE_PROVISIONING", workspace, view(workspace, self._registry.pulse(workspace.id)))
+            self._seats.check_key_is_free(org_id, clean.key)
+            name = self._seats.free_name(clean.name, self._seats.level(org_id, clean.parent_id))
+            workspace = seat_of(clean, org_id, workspace_id, name, now, clean.parent_id)
             return WriteSet(
                 (workspace, token),
-                [("insert_workspace", _row(workspace)), *token_writes],
-                [created],
+                [insert_of(workspace), *token_writes],
+                [self._seats.shown("WORKSPACE_PROVISIONING", workspace)],
                 rings=(org_key(org_id),),
                 then=lambda: self._registry.put(workspace),
             )
 
         return await self._store.run(Command(org_id, (("tree", org_id),), decide))
 
-    def _level(self, org_id: str, parent_id: str | None) -> list[Workspace]:
-        """The seats that a new one would stand beside. Raises InvalidParent."""
-        if parent_id is None:
-            return self._registry.roots(org_id)
-        parent = self._registry.workspace(parent_id)
-        if parent is None or parent.org_id != org_id or parent.removed:
-            raise InvalidParent(reason="there is no such workspace in this organisation")
-        if len(list(rules.ancestors(self._registry, parent))) + 2 > self._limits.tree_depth:
-            raise InvalidParent(reason=f"the tree would be deeper than {self._limits.tree_depth} levels")
-        return self._registry.children(parent)
-
     async def change(self, workspace_id: str, fields: dict[str, Any]) -> Workspace:
-        """Changes what people set about a seat: name, role, runtime, tier and the like.
+        """Changes what people set about a seat: name, role, runtime, tier and the like; `parent_id` moves it, with all
+        that is below it.
 
-        Raises InvalidName, InvalidField, NotFound, WorkspaceRemoved."""
-        if "name" in fields:
-            fields["name"] = clean_name(fields["name"], self._limits.name_length)
+        Raises InvalidName, InvalidField, InvalidParent, NotFound, WorkspaceRemoved."""
+        fields = self._clean_fields(fields)
+
+        def decide() -> Decision[Workspace]:
+            yield from ()
+            old = new = self._registry.living(workspace_id)
+            wanted, events = dict(fields), []
+            self._seats.check_key_is_free(old.org_id, fields.get("key"), old.id)
+            if wanted.pop("parent_id", old.parent_id) != old.parent_id:
+                new, told = self._tree.moved(old, fields["parent_id"], wanted.pop("name", old.name))
+                events.append(told)
+            elif wanted.get("name", old.name) != old.name:
+                level = self._seats.level(old.org_id, old.parent_id)
+                wanted["name"] = self._seats.free_name(wanted["name"], level, old.id)
+            if wanted or not events:
+                new = self._seats.next(new, **wanted)
+                events.append(self._seats.shown("WORKSPACE_UPDATED", new))
+            return self._seats.changed(new, events, new)
+
+        return await self._store.run(self._seats.in_tree(workspace_id, decide))
+
+    def _clean_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        clean = dict(fields)
+        if "name" in clean:
+            clean["name"] = clean_name(clean["name"], self._limits.name_length)
         for each in ("role", "runtime"):
-            if fields.get(each) is not None:
-                fields[each] = clean_line(fields[each], self._limits.short_text_length, each)
+            if clean.get(each) is not None:
+                clean[each] = clean_line(clean[each], self._limits.short_text_length, each)
+        if "key" in clean:
+            clean["key"] = self._seats.clean_key(clean["key"])
+        return clean
+
+    async def act(self, workspace_id: str, act: Act) -> Workspace:
+        """Pauses, resumes or hibernates a seat; no harm if it stands so already.
+
+        Raises StatusForbids, NotFound, WorkspaceRemoved."""
 
         def decide() -> Decision[Workspace]:
             yield from ()
             old = self._registry.living(workspace_id)
-            wanted = dict(fields)
-            if "name" in wanted and wanted["name"] != old.name:
-                taken = {other.name for other in self._level(old.org_id, old.parent_id) if other.id != old.id}
-                wanted["name"] = with_suffix(wanted["name"], taken, self._limits.name_length)
-            new = self._next(old, **wanted)
-            return self._changed(new, [_event("WORKSPACE_UPDATED", new, view(new, self._registry.pulse(new.id)))], new)
+            pulse = self._registry.pulse(workspace_id)
+            status = rules.AFTER_ACT[old.status, act]
+            if status is None:
+                raise StatusForbids(name=old.name, status=old.status.value, reason=rules.why_not(old.status, act))
+            if status is old.status:
+                return WriteSet(old)
+            if act is Act.RESUME:
+                silent = pulse.heard_at + self._limits.silence_seconds * SECOND <= self._clock.now()
+                status = rules.status_of_resumed(old, pulse, silent=silent)
+            new = self._seats.next(old, status=status)
+            return self._seats.changed(new, [status_event(new, old, pulse)], new)
 
-        org_id = self._registry.living(workspace_id).org_id
-        return await self._store.run(Command(org_id, (("tree", org_id), ("workspace", workspace_id)), decide))
-
-    async def remove(self, workspace_id: str, *, confirmed: bool) -> list[Workspace]:
-        """Removes a seat and all below it; returns them. Raises ConfirmationRequired, NotFound, WorkspaceRemoved."""
-
-        def decide() -> Decision[list[Workspace]]:
-            yield from ()
-            now = self._clock.now()
-            going = rules.subtree(self._registry, self._registry.living(workspace_id))
-            if not confirmed:
-                below = [{"id": each.id, "name": each.name} for each in going[1:]]
-                raise ConfirmationRequired(children=below, children_count=len(below))
-            gone = [self._next(each, status=Status.REMOVED, removed_at=now) for each in going]
-            return WriteSet(
-                gone,
-                [("update_workspace", _row(each)) for each in gone],
-                [_event("WORKSPACE_REMOVED", each, Removed(rfc3339(now))) for each in reversed(gone)],
-                rings=(org_key(gone[0].org_id), *(log_key(each.id) for each in gone)),
-                then=lambda: self._registry.put_all(gone),
-            )
-
-        return await self._store.run(Command(self._registry.living(workspace_id).org_id, (), decide, alone=True))
+        return await self._store.run(self._seats.of_one(workspace_id, decide))
 
     # -- agents --------------------------------------------------------------------------------------------------------
 
@@ -186,20 +163,20 @@ class OrgWriter:
         def decide() -> Decision[Workspace]:
             yield from ()
             old = self._registry.living(workspace_id)
-            status = rules.next_status(old, Heard.WELL)
+            status = rules.status_of_seated(old)
             same_card = rules.same_json(old.agent_card, text)
             if same_card and status is old.status:
                 return WriteSet(old)
-            new = self._next(old, agent_card=text, status=status)
+            new = self._seats.next(old, agent_card=text, status=status)
             events = []
             if status is not old.status:
                 known = msgspec.Raw(text.encode())
-                events.append(_event("WORKSPACE_ONLINE", new, Online(new.delivery_mode, old.status.value, known)))
+                events.append(event("WORKSPACE_ONLINE", new, Online(new.delivery_mode, old.status.value, known)))
             if not same_card:
-                events.append(_event("AGENT_CARD_UPDATED", new, CardUpdated(msgspec.Raw(text.encode()))))
-            return self._changed(new, events, new)
+                events.append(event("AGENT_CARD_UPDATED", new, CardUpdated(msgspec.Raw(text.encode()))))
+            return self._seats.changed(new, events, new)
 
-        workspace = await self._store.run(self._for_agent(workspace_id, decide))
+        workspace = await self._store.run(self._seats.of_one(workspace_id, decide))
         self._hear(workspace_id, self._heard_now(workspace_id))
         return workspace
 
@@ -212,12 +189,12 @@ class OrgWriter:
             old = self._registry.living(workspace_id)
             if rules.same_json(old.agent_card, text):
                 return WriteSet(None)
-            new = self._next(old, agent_card=text)
-            return self._changed(
-                new, [_event("AGENT_CARD_UPDATED", new, CardUpdated(msgspec.Raw(text.encode())))], None
+            new = self._seats.next(old, agent_card=text)
+            return self._seats.changed(
+                new, [event("AGENT_CARD_UPDATED", new, CardUpdated(msgspec.Raw(text.encode())))], None
             )
 
-        await self._store.run(self._for_agent(workspace_id, decide))
+        await self._store.run(self._seats.of_one(workspace_id, decide))
 
     async def heartbeat(self, workspace_id: str, pulse: Pulse, *, runtime_state: str | None) -> None:
         """An agent says that it is there. Writes only if that changes its status. Raises NotFound, WorkspaceRemoved."""
@@ -226,7 +203,7 @@ class OrgWriter:
         heard = rules.heard(pulse, wedged=runtime_state == "wedged")
         if rules.next_status(workspace, heard) is not workspace.status:
             await self._store.run(
-                self._for_agent(workspace_id, partial(self._status_after, workspace_id, heard, pulse))
+                self._seats.of_one(workspace_id, partial(self._status_after, workspace_id, heard, pulse))
             )
 
     def _status_after(self, workspace_id: str, heard: Heard, pulse: Pulse) -> Decision[None]:
@@ -235,8 +212,8 @@ class OrgWriter:
         status = rules.next_status(old, heard)
         if status is old.status:
             return WriteSet(None)
-        new = self._next(old, status=status)
-        return self._changed(new, [_status_event(new, old, pulse)], None)
+        new = self._seats.next(old, status=status)
+        return self._seats.changed(new, [status_event(new, old, pulse)], None)
 
     async def sweep(self, _key: str) -> None:
         """Finds the agents that fell silent, and saves the heartbeats. Asks to be called again.
@@ -249,7 +226,7 @@ class OrgWriter:
             for workspace in self._registry.workspaces()
             if workspace.status in listening and self._is_silent(workspace.id, now)
         ]
-        falling = [self._for_agent(each, partial(self._falling_silent, each)) for each in quiet]
+        falling = [self._seats.of_one(each, partial(self._falling_silent, each)) for each in quiet]
         await asyncio.gather(*(self._store.run(command) for command in falling))
         heartbeats = self._registry.take_unsaved()
         writes: list[tuple[str, Params]] = [
@@ -281,22 +258,6 @@ class OrgWriter:
         self._registry.hear(workspace_id, pulse)
         self._ring((pulse_key(self._registry.living(workspace_id).org_id),))
 
-    def _next(self, old: Workspace, **fields: Any) -> Workspace:
-        """The next revision of a workspace."""
-        return msgspec.structs.replace(old, rev=old.rev + 1, updated_at=self._clock.now(), **fields)
-
-    def _changed(self, new: Workspace, events: list[Event], answer: T) -> WriteSet[T]:
-        return WriteSet(
-            answer,
-            [("update_workspace", _row(new))],
-            events,
-            rings=(org_key(new.org_id),),
-            then=lambda: self._registry.put(new),
-        )
-
-    def _for_agent(self, workspace_id: str, decide: Callable[[], Decision[T]]) -> Command[T]:
-        return Command(self._registry.living(workspace_id).org_id, (("workspace", workspace_id),), decide)
-
     def _card_text(self, workspace_id: str, card: Any) -> str:
         text = msgspec.json.encode(rules.complete_card(card, self._registry.living(workspace_id).name)).decode()
         if len(text.encode()) > self._limits.card_bytes:
@@ -305,22 +266,3 @@ class OrgWriter:
 
     def _heard_now(self, workspace_id: str) -> Pulse:
         return msgspec.structs.replace(self._registry.pulse(workspace_id), heard_at=self._clock.now())
-
-
-def _row(workspace: Workspace) -> Params:
-    """A workspace as parameters: both engines keep switches as 0 and 1."""
-    columns = msgspec.structs.asdict(workspace)
-    return {name: int(value) if isinstance(value, bool) else value for name, value in columns.items()}
-
-
-def _event(name: str, workspace: Workspace, payload: msgspec.Struct) -> Event:
-    return Event(name, workspace.id, "workspace", workspace.id, workspace.rev, msgspec.json.encode(payload))
-
-
-def _status_event(new: Workspace, old: Workspace, pulse: Pulse) -> Event:
-    if new.status is Status.ONLINE:
-        return _event("WORKSPACE_ONLINE", new, Online(new.delivery_mode, old.status.value))
-    if new.status is Status.DEGRADED:
-        return _event("WORKSPACE_DEGRADED", new, Degraded(pulse.error_rate, pulse.sample_error))
-    name = "WORKSPACE_OFFLINE" if new.status is Status.OFFLINE else "WORKSPACE_AWAITING_AGENT"
-    return _event(name, new, Silent(rfc3339(pulse.heard_at)))

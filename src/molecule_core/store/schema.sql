@@ -36,7 +36,8 @@ CREATE TABLE persons (
     org_id TEXT NOT NULL,
     name TEXT NOT NULL,
     role TEXT NOT NULL,
-    created_at BIGINT NOT NULL
+    created_at BIGINT NOT NULL,
+    removed_at BIGINT
 );
 CREATE TABLE person_tokens (
     hash TEXT PRIMARY KEY,
@@ -66,8 +67,23 @@ CREATE TABLE workspace_tokens (
     org_id TEXT NOT NULL,
     workspace_id TEXT NOT NULL,
     created_at BIGINT NOT NULL,
-    revoked_at BIGINT
+    revoked_at BIGINT,
+    expires_at BIGINT
 );
+CREATE INDEX workspace_tokens_by_workspace ON workspace_tokens (workspace_id);
+CREATE INDEX person_tokens_by_person ON person_tokens (person_id);
+CREATE TABLE invitations (
+    hash TEXT PRIMARY KEY,
+    id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL,
+    invited_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    ended_at BIGINT
+);
+CREATE INDEX invitations_by_org ON invitations (org_id);
 
 -- org: organisations and the seats in them
 CREATE TABLE orgs (
@@ -100,7 +116,8 @@ CREATE TABLE workspaces (
     rev BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
-    removed_at BIGINT
+    removed_at BIGINT,
+    key TEXT
 );
 CREATE INDEX workspaces_by_org ON workspaces (org_id);
 

@@ -1,14 +1,14 @@
 """The one table of events: name, who may see it, and the shape of its payload.
 
 Audience `workspace`: persons of the organisation, and the workspace it is about. `peers`: also every workspace that may
-talk to that one.
+talk to that one. `persons`: persons of the organisation alone; such an event is about no workspace.
 """
 
 from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
-Audience = Literal["workspace", "peers"]
+Audience = Literal["workspace", "peers", "persons"]
 
 
 class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -41,6 +41,7 @@ class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
     created_at: str
     updated_at: str
     removed_at: str | None
+    key: str | None
 
 
 class Online(Struct, frozen=True, omit_defaults=True):
@@ -61,9 +62,65 @@ class Degraded(Struct, frozen=True, omit_defaults=True):
 
 
 class Silent(Struct, frozen=True):
-    """No heartbeat for too long."""
+    """No heartbeat for too long; None: never one."""
 
-    last_heard_at: str
+    last_heard_at: str | None
+
+
+class PutAside(Struct, frozen=True):
+    """A person paused the workspace, or let it sleep. `previous_status`: how it stood before."""
+
+    previous_status: str
+
+
+class Moved(Struct, frozen=True, omit_defaults=True):
+    """The workspace stands below another one now, with all that are below it; None: at the top. Its peers, and those of
+    others, have changed with it. `name`: the new one, where its own was taken there."""
+
+    parent_id: str | None
+    old_parent_id: str | None
+    name: str | None = None
+
+
+class Member(Struct, frozen=True):
+    """A workspace of a team."""
+
+    id: str
+    name: str
+    role: str | None
+
+
+class Expanded(Struct, frozen=True):
+    """A team was made below the workspace: all its members, those above before those below."""
+
+    children: list[Member]
+
+
+class Gone(Struct, frozen=True):
+    """A workspace that was removed."""
+
+    id: str
+    name: str
+
+
+class Collapsed(Struct, frozen=True):
+    """All below the workspace was removed."""
+
+    removed_children: list[Gone]
+
+
+class CredentialsRotated(Struct, frozen=True):
+    """Tokens of the workspace were issued (`issued`), or end (`ended`, at `ends_at`). Never a token itself."""
+
+    issued: int
+    ended: int
+    ends_at: str | None
+
+
+class PeopleChanged(Struct, frozen=True):
+    """Who belongs to the organisation, or who may do what, has changed: read the list of people again."""
+
+    person_id: str
 
 
 class Removed(Struct, frozen=True):
@@ -166,6 +223,13 @@ EVENTS: dict[str, EventShape] = {
     "WORKSPACE_OFFLINE": EventShape("peers", Silent),
     "WORKSPACE_AWAITING_AGENT": EventShape("peers", Silent),
     "WORKSPACE_REMOVED": EventShape("peers", Removed),
+    "WORKSPACE_PAUSED": EventShape("peers", PutAside),
+    "WORKSPACE_HIBERNATED": EventShape("peers", PutAside),
+    "WORKSPACE_MOVED": EventShape("peers", Moved),
+    "WORKSPACE_EXPANDED": EventShape("workspace", Expanded),
+    "WORKSPACE_COLLAPSED": EventShape("workspace", Collapsed),
+    "EXTERNAL_CREDENTIALS_ROTATED": EventShape("workspace", CredentialsRotated),
+    "PEOPLE_CHANGED": EventShape("persons", PeopleChanged),
     "AGENT_CARD_UPDATED": EventShape("peers", CardUpdated),
     "ACTIVITY_LOGGED": EventShape("workspace", ActivityView),
     "USER_MESSAGE": EventShape("workspace", ActivityView),
