@@ -1,20 +1,23 @@
 """From a token to its holder."""
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from molecule_core.access.model import ADMIN, Caller, Kind, Person, Role
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.tokens import PERSON_PREFIX, SESSION_PREFIX, WORKSPACE_PREFIX, hash_of, prefix_of
 from molecule_core.store.database import Row, Store
+from molecule_core.store.mirrors import Mirror, Reads
 
 # A known token costs one dictionary look-up; above this many the oldest is forgotten and looked up again.
 _REMEMBERED = 200_000
 
 
-class AccessReader:
-    """Knows who holds which credential. Remembers what it looked up: a token never changes its
-    holder."""
+class AccessReader(Mirror):
+    """Knows who holds which credential. Remembers what it looked up: a token never changes its holder, and what else
+    may change is said: here by `forget` and `forget_holder`, by other processes as a change of these kinds."""
+
+    KINDS = ("credential", "holder")
 
     def __init__(self, store: Store, clock: Clock, admin_token: str) -> None:
         self._store = store
@@ -22,6 +25,9 @@ class AccessReader:
         self._admin_hash = hash_of(admin_token)
         self._known: dict[str, Caller] = {}
         self._ended: set[str] = set()
+        self._when_ended: list[Callable[[str], None]] = []
+        # Counts what was forgotten: a look-up that began before may bring back what holds no more.
+        self._forgotten = 0
 
     def known(self, token: str) -> Caller | None:
         """Who holds this token, if it was looked up before and lives."""
@@ -31,11 +37,13 @@ class AccessReader:
         """Who holds this token; None if nobody does (any more)."""
         hashed = hash_of(token)
         known = self._known.get(hashed)
-        if known is None:
-            known = await self._look_up(token, hashed)
-            if hashed in self._ended:
+        while known is None:
+            before = self._forgotten
+            found = await self._look_up(token, hashed)
+            if found is None or hashed in self._ended:
                 return None
-            if known is not None:
+            if before == self._forgotten:
+                known = found
                 self._remember(hashed, known)
         return self._living(known)
 
@@ -63,9 +71,37 @@ class AccessReader:
 
     def forget(self, token: str) -> None:
         """A session has ended: it opens nothing any more."""
-        hashed = hash_of(token)
+        self._end(hash_of(token))
+
+    def forget_holder(self, holder_id: str) -> None:
+        """What a person or workspace may do has changed, or one of their tokens ended: each is looked up again."""
+        self._forgotten += 1
+        for hashed in [hashed for hashed, caller in self._known.items() if caller.id == holder_id]:
+            del self._known[hashed]
+
+    def when_ended(self, tell: Callable[[str], None]) -> None:
+        """Names who is told the hash of each credential that another process has ended."""
+        self._when_ended.append(tell)
+
+    def _end(self, hashed: str) -> None:
         self._ended.add(hashed)  # a look-up that began before may end after this
         self._known.pop(hashed, None)
+
+    async def load(self, _read: Reads, kind: str, keys: list[str]) -> Iterable[str]:
+        """Another process has ended or changed these; who comes next with one is looked up."""
+        for key in keys:
+            if kind == "credential":
+                self._end(key)
+                for tell in self._when_ended:
+                    tell(key)
+            else:
+                self.forget_holder(key)
+        return ()
+
+    async def load_all(self, _read: Reads) -> None:
+        """Everybody is looked up again."""
+        self._forgotten += 1
+        self._known.clear()
 
     async def persons(self, org_id: str) -> list[Person]:
         """The persons of an organisation, oldest first."""

@@ -48,9 +48,7 @@ class App:
         path, query = _split(url)
         route, params = self._routes.find(method.decode("ascii"), path)
         call = Call(route, params, headers, query, self._limits)
-        caller = self._guards.known(headers, route)
-        if caller is not None:
-            self._guards.place(call, caller)
+        self._guards.let_in(call)
         return call
 
     def upgrades(self, method: bytes, url: bytes) -> bool:
@@ -90,7 +88,7 @@ class App:
 
     async def _identify_and_answer(self, call: Call, done: Callable[[Answer], None]) -> None:
         try:
-            self._guards.place(call, await self._guards.look_up(call.headers, call.route))
+            await self._guards.identify(call)
             result = call.route.handler(call)
             if isinstance(result, Later):
                 await asyncio.wait((result.future,))

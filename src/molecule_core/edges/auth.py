@@ -1,5 +1,7 @@
 """Who calls, and may they? The guards that stand before every handler."""
 
+from collections.abc import Awaitable, Callable
+
 from molecule_core.access.model import ADMIN, Caller, Kind
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.rules import may
@@ -30,11 +32,20 @@ NOBODY = Caller(kind=Kind.WORKSPACE, id="", org_id="", role=ADMIN.role, name="")
 class Guards:
     """Host, credential, role and reach, checked in this order. Other organisations' ids answer as unknown ones."""
 
-    def __init__(self, access: AccessReader, org: OrgReader, hosts: frozenset[str], cookie: str) -> None:
+    def __init__(
+        self,
+        access: AccessReader,
+        org: OrgReader,
+        hosts: frozenset[str],
+        cookie: str,
+        catch_up: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`catch_up`: where other processes change the store too, brings memory up to date; whether it was not."""
         self._access = access
         self._org = org
         self._hosts = hosts
         self._cookie = cookie.encode() + b"="
+        self._catch_up = catch_up
         self._good_hosts: set[bytes] = set()
 
     def check_host(self, host: bytes) -> None:
@@ -56,12 +67,41 @@ class Guards:
         caller = self._access.known(self._token(headers, route))
         return None if caller is None else _checked(caller, headers, route.who)
 
-    async def look_up(self, headers: dict[bytes, bytes], route: Route) -> Caller:
-        """The caller, by a look into the store. Raises 401 and 403 errors."""
+    def let_in(self, call: Call) -> None:
+        """Lets the caller in, if nothing has to be looked up for that. Raises 401, 403, 404 and 410 errors."""
+        caller = self.known(call.headers, call.route)
+        if caller is not None:
+            try:
+                self.place(call, caller)
+            except NotFound:
+                if self._catch_up is None:
+                    raise
+
+    async def identify(self, call: Call) -> None:
+        """Lets the caller in, whatever has to be looked up. Another process may just have made what is not found."""
+        caller = await self._look_up(call.headers, call.route)
+        try:
+            self.place(call, caller)
+        except NotFound:
+            if self._catch_up is None or not await self._catch_up():
+                raise
+            self.place(call, caller)
+
+    async def _look_up(self, headers: dict[bytes, bytes], route: Route) -> Caller:
+        if not route.who.kinds:
+            return NOBODY
         caller = await self._access.caller(self._token(headers, route))
         if caller is None:
             raise InvalidCredential
+        if self._catch_up is not None and not self._knows(caller):
+            await self._catch_up()
         return _checked(caller, headers, route.who)
+
+    def _knows(self, caller: Caller) -> bool:
+        """Whether the caller's own place is in memory."""
+        if caller.kind is Kind.WORKSPACE:
+            return self._org.workspace(caller.id) is not None
+        return caller.kind is Kind.ADMIN or self._org.find_org(caller.org_id) is not None
 
     def _token(self, headers: dict[bytes, bytes], route: Route) -> str:
         """The credential: a bearer token, or the cookie of a person's session, which only our own page may use."""
