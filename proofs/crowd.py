@@ -79,7 +79,7 @@ class Office:
 def _store(setting: Setting, clock: SystemClock, ids: Ids, limits: Limits, wakeups: Wakeups) -> Store:
     if setting.engine == "sqlite":
         return SqliteStore(setting.folder / DATABASE_FILE, clock=clock, ids=ids, limits=limits, ring=wakeups.ring)
-    return PostgresStore(setting.database, clock=clock, ids=ids, limits=limits, ring=wakeups.ring, only_process=False)
+    return PostgresStore(setting.database, clock=clock, ids=ids, limits=limits, ring=wakeups.ring)
 
 
 class Track(Struct):

@@ -39,8 +39,8 @@ async def run(setting: Setting) -> Verdict:
     return msgspec.json.decode(told, type=Verdict)
 
 
-_LOCK = '"SELECT pg_advisory_xact_lock(hashtextextended(org, 0)) FROM unnest($1::text[]) AS org", orgs'
-_NO_LOCK = '"SELECT org FROM unnest($1::text[]) AS org", orgs'
+_LOCK = '''_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"'''
+_NO_LOCK = '''_BEGIN = "BEGIN; SELECT n FROM unnest('{...}'::bigint[]) AS n"'''
 
 PROOF = Proof(
     name="cursors",

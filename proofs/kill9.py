@@ -223,8 +223,8 @@ _SQLITE_ANSWERS_FIRST = Control(
 _POSTGRES_ANSWERS_FIRST = Control(
     name=_ANSWER_FIRST,
     file="store/postgres.py",
-    line="await transaction.commit()",
-    by="[each.settle() for each in group], await asyncio.sleep(0.02), await transaction.commit()",
+    line='await connection.execute("COMMIT")',
+    by='[each.settle() for each in group], await asyncio.sleep(0.02), await connection.execute("COMMIT")',
     breaks="accepted but missing",
 )
 

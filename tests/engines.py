@@ -72,7 +72,6 @@ def open_store(
     clock: Clock | None = None,
     limits: Limits | None = None,
     rung: list[str] | None = None,
-    only_process: bool = True,
 ) -> Store:
     """A store, not yet opened. `rung` gathers the wake-ups that it rings."""
     clock = clock or FakeClock()
@@ -84,5 +83,5 @@ def open_store(
 
     limits = limits or Limits()
     if engine == "postgres":
-        return PostgresStore(place, clock=clock, ids=ids, limits=limits, ring=ring, only_process=only_process)
+        return PostgresStore(place, clock=clock, ids=ids, limits=limits, ring=ring)
     return SqliteStore(Path(place), clock=clock, ids=ids, limits=limits, ring=ring)

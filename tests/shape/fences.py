@@ -31,7 +31,7 @@ FENCES = {
     "apsw": Door(("store",)),
     "sqlite3": Door(("store",)),  # of the standard library, but a driver like the others
     "asyncpg": Door(("store",), lazily=True),
-    "nats": Door(("store.wakeups",), lazily=True),
+    "nats": Door(("store.nats",), lazily=True),
     "a2a": Door(("edges.a2a",), lazily=True),
     "httpx2": HTTP_CLIENT,
     "httpx": HTTP_CLIENT,

@@ -4,6 +4,7 @@ TABLES: dict[str, str] = {
     "meta": "store",
     "events": "store",
     "timers": "store",
+    "changes": "store",
     "persons": "access",
     "person_tokens": "access",
     "workspace_tokens": "access",

@@ -34,7 +34,7 @@ ABROAD = [
     ("messages/reader.py", "apsw", "only store may"),
     ("cli/backup.py", "sqlite3", "only store may"),
     ("server.py", "asyncpg", "only store may"),
-    ("store/journal.py", "nats", "only store.wakeups may"),
+    ("store/journal.py", "nats", "only store.nats may"),
     ("wire/a2a.py", "a2a", "only edges.a2a may"),
     ("ground/ids.py", "httpx2", "only ground.net, client may"),
     ("agent/main.py", "httpx", "only ground.net, client may"),

@@ -38,7 +38,6 @@ class Bench:
         *,
         limits: Limits | None = None,
         clock: Clock | None = None,
-        only_process: bool = True,
         ring: Callable[[Iterable[str]], None] | None = None,
     ) -> None:
         self.engine = engine
@@ -46,7 +45,7 @@ class Bench:
         self._died = False
         self.rung: list[str] = []
         self.groups: list[list[Command[Any]]] = []
-        store = open_store(engine, place, clock=clock, limits=limits, rung=self.rung, only_process=only_process)
+        store = open_store(engine, place, clock=clock, limits=limits, rung=self.rung)
         self.store = cast(Any, store)
         if ring is not None:
             self.store._ring = ring

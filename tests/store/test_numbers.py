@@ -152,9 +152,9 @@ def _with_a_note(workspace_id: str) -> Command[Any]:
 async def test_servers_that_share_a_database_number_one_log_without_a_gap(postgres: str) -> None:
     place = await new_database(postgres)
     async with (
-        bench_on("postgres", place, only_process=False) as one,
-        bench_on("postgres", place, only_process=False) as two,
-        bench_on("postgres", place, only_process=False) as three,
+        bench_on("postgres", place) as one,
+        bench_on("postgres", place) as two,
+        bench_on("postgres", place) as three,
     ):
         taken: list[list[int]] = [[], [], []]
 

@@ -18,24 +18,23 @@ TOO_NEW = ("set_meta", {"name": "schema", "value": str(SCHEMA_VERSION + 1)})
 
 
 @requirement("O1")
-async def test_a_second_store_on_the_same_place_is_refused_until_the_first_is_closed(
-    engine: Engine, place: str
-) -> None:
-    async with bench_on(engine, place) as bench:
-        second = open_store(engine, place)
+async def test_a_second_store_on_the_same_file_is_refused_until_the_first_is_closed(tmp_path: Path) -> None:
+    place = str(tmp_path / "molecule.db")
+    async with bench_on("sqlite", place) as bench:
+        second = open_store("sqlite", place)
         with pytest.raises(StateInUse, match="Stop it first"):
             await second.open()
         await second.close()
         assert await bench.run(write(note("a"), answer="still here")) == "still here"
-    async with bench_on(engine, place) as bench:
+    async with bench_on("sqlite", place) as bench:
         assert set(await bench.notes()) == {"note a"}
 
 
-async def test_several_postgres_stores_may_share_a_database_if_they_are_meant_to(postgres: str) -> None:
+async def test_several_stores_share_a_postgres_database(postgres: str) -> None:
     place = await new_database(postgres)
     async with (
-        bench_on("postgres", place, only_process=False) as one,
-        bench_on("postgres", place, only_process=False) as other,
+        bench_on("postgres", place) as one,
+        bench_on("postgres", place) as other,
     ):
         await one.run(write(note("a")))
         await other.run(write(note("b")))
@@ -45,7 +44,7 @@ async def test_several_postgres_stores_may_share_a_database_if_they_are_meant_to
 
 async def test_stores_that_find_a_database_empty_at_once_make_its_schema_once(postgres: str) -> None:
     place = await new_database(postgres)
-    stores = [open_store("postgres", place, only_process=False) for _ in range(4)]
+    stores = [open_store("postgres", place) for _ in range(4)]
     async with asyncio.timeout(IN_PROCESS_SECONDS):
         await asyncio.gather(*(store.open() for store in stores))
     assert len({store.epoch for store in stores}) == 1

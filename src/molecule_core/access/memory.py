@@ -38,3 +38,8 @@ class Remembered:
     def forget_holder(self, holder_id: str) -> None:
         """All credentials of a person or workspace: what it may do has changed."""
         self.forget([hashed for hashed, caller in self._known.items() if caller.id == holder_id])
+
+    def forget_all(self) -> None:
+        """Too much has changed to say what."""
+        self.changes += 1
+        self._known.clear()

@@ -2,6 +2,7 @@
 
 -- name: insert_person
 -- a new person
+-- mirrored: nothing, a person without a token is nobody yet
 INSERT INTO persons (id, org_id, name, role, created_at) VALUES (:id, :org_id, :name, :role, :created_at);
 
 -- name: persons_of_org
@@ -10,19 +11,23 @@ SELECT id, org_id, name, role, created_at FROM persons WHERE org_id = :org_id AN
 
 -- name: update_person
 -- what can change about a person
+-- mirrored: holder by id
 UPDATE persons SET name = :name, role = :role WHERE id = :id;
 
 -- name: remove_person
 -- a person belongs to the organisation no more
+-- mirrored: holder by id
 UPDATE persons SET removed_at = :now WHERE id = :id;
 
 -- name: insert_person_token
 -- a new token of a person, hashed
+-- mirrored: nothing, a token that is not known is looked up
 INSERT INTO person_tokens (hash, hint, person_id, created_at, expires_at)
 VALUES (:hash, :hint, :person_id, :created_at, :expires_at);
 
 -- name: insert_workspace_token
 -- a new token of a workspace, hashed
+-- mirrored: nothing, a token that is not known is looked up
 INSERT INTO workspace_tokens (hash, hint, org_id, workspace_id, created_at)
 VALUES (:hash, :hint, :org_id, :workspace_id, :created_at);
 
@@ -50,14 +55,17 @@ ORDER BY created_at, hash;
 
 -- name: revoke_workspace_token
 -- a token of a workspace opens nothing any more
+-- mirrored: credential by hash
 UPDATE workspace_tokens SET revoked_at = :now WHERE hash = :hash;
 
 -- name: end_workspace_token
 -- a token of a workspace opens nothing from a time on
+-- mirrored: credential by hash
 UPDATE workspace_tokens SET expires_at = :ends_at WHERE hash = :hash;
 
 -- name: revoke_person_token
 -- a token of a person opens nothing any more
+-- mirrored: credential by hash
 UPDATE person_tokens SET revoked_at = :now WHERE hash = :hash;
 
 -- name: insert_invitation
@@ -98,10 +106,12 @@ UPDATE logins SET used_at = :now WHERE hash = :hash;
 
 -- name: insert_session
 -- a person is logged in, the session's token hashed
+-- mirrored: nothing, a session that is not known is looked up
 INSERT INTO sessions (hash, person_id, created_at, expires_at) VALUES (:hash, :person_id, :created_at, :expires_at);
 
 -- name: end_session
 -- a person has logged out
+-- mirrored: credential by hash
 UPDATE sessions SET ended_at = :now WHERE hash = :hash AND ended_at IS NULL;
 
 -- name: person_by_session

@@ -1,7 +1,7 @@
 """From a token to its holder."""
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -11,16 +11,22 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import NotFound
 from molecule_core.ground.tokens import PERSON_PREFIX, SESSION_PREFIX, WORKSPACE_PREFIX, hash_of, id_of, prefix_of
 from molecule_core.store.database import Row, Store
+from molecule_core.store.mirrors import Mirror, Reads
 
 
-class AccessReader:
-    """Knows who holds which credential."""
+class AccessReader(Mirror):
+    """Knows who holds which credential, as far as memory has it; what changes is forgotten there, by the writer or, if
+    another process has changed it, here."""
+
+    KINDS = ("credential", "holder")
 
     def __init__(self, store: Store, clock: Clock, admin_token: str, memory: Remembered) -> None:
         self._store = store
         self._clock = clock
         self._admin_hash = hash_of(admin_token)
         self._memory = memory
+        self._when_ended: Callable[[str, int], None] = lambda _hash, _at: None
+        self._when_changed: Callable[[str], None] = lambda _holder: None
 
     def known(self, token: str) -> Caller | None:
         """Who holds this token, if it was looked up before and lives."""
@@ -57,6 +63,28 @@ class AccessReader:
         if prefix == SESSION_PREFIX:
             return _person(await self._store.rows("person_by_session", {"hash": hashed}))
         return None
+
+    def tell(self, ended: Callable[[str, int], None], changed: Callable[[str], None]) -> None:
+        """Names who is told what other processes have done: the hash of each credential that ends and when
+        (microseconds), and the id of each person who may do something else than before."""
+        self._when_ended, self._when_changed = ended, changed
+
+    async def load(self, read: Reads, kind: str, keys: list[str]) -> Iterable[str]:
+        """Another process has ended or changed these; whoever comes next with one is looked up."""
+        if kind == "holder":
+            for key in keys:
+                self._memory.forget_holder(key)
+                self._when_changed(key)
+            return ()
+        self._memory.forget(keys)
+        # Of all credentials only a workspace's may live on for a while after it was told to end.
+        for key, rows in zip(keys, await read("workspace_by_token", [{"hash": key} for key in keys]), strict=True):
+            self._when_ended(key, (rows[0][2] or 0) if rows else 0)
+        return ()
+
+    async def load_all(self, _read: Reads) -> None:
+        """Everybody is looked up again."""
+        self._memory.forget_all()
 
     async def persons(self, org_id: str) -> list[Person]:
         """The persons of an organisation, oldest first."""

@@ -70,7 +70,7 @@ class App:
             self.rates.check_stranger(visitor.address)
         else:
             visitor.standing = call.standing = self._counted(call, caller)
-            self._guards.place(call, caller)
+            self._guards.let_in(call, caller)
         return call
 
     def _counted(self, call: Call, caller: Caller) -> Standing:
@@ -121,8 +121,8 @@ class App:
     async def _identify_and_answer(self, call: Call, done: Callable[[Answer], None]) -> None:
         try:
             caller = await self._look_up(call)
-            call.standing = self._counted(call, caller)
-            self._guards.place(call, caller)
+            call.standing = call.standing or self._counted(call, caller)
+            await self._guards.identify(call, caller)
             result = call.route.handler(call)
             if isinstance(result, Later):
                 await asyncio.wait((result.future,))

@@ -1,5 +1,7 @@
 """Who calls, and may they? The guards that stand before every handler."""
 
+from collections.abc import Awaitable, Callable
+
 from molecule_core.access.model import ADMIN, Caller, Kind
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.rules import may
@@ -30,11 +32,20 @@ NOBODY = Caller(kind=Kind.WORKSPACE, id="", org_id="", role=ADMIN.role, name="")
 class Guards:
     """Host, credential, role and reach, checked in this order. Other organisations' ids answer as unknown ones."""
 
-    def __init__(self, access: AccessReader, org: OrgReader, hosts: frozenset[str], cookie: str) -> None:
+    def __init__(
+        self,
+        access: AccessReader,
+        org: OrgReader,
+        hosts: frozenset[str],
+        cookie: str,
+        catch_up: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`catch_up`: where other processes change the store too, brings memory up to date; whether it was not."""
         self._access = access
         self._org = org
         self._hosts = hosts
         self._cookie = cookie.encode() + b"="
+        self._catch_up = catch_up
         self._good_hosts: set[bytes] = set()
 
     def check_host(self, host: bytes) -> None:
@@ -57,10 +68,38 @@ class Guards:
 
     async def look_up(self, headers: dict[bytes, bytes], route: Route) -> Caller:
         """Whose credential it is, by a look into the store. Raises 401 errors and CrossOrigin."""
+        if not route.who.kinds:
+            return NOBODY
         caller = await self._access.caller(self._token(headers, route))
         if caller is None:
             raise InvalidCredential
+        if self._catch_up is not None and not self._knows(caller):
+            await self._catch_up()
         return caller
+
+    def let_in(self, call: Call, caller: Caller) -> None:
+        """Lets a caller in as `place` does, but leaves one out for now who asks for what another process may just have
+        made: `identify` looks again."""
+        try:
+            self.place(call, caller)
+        except NotFound:
+            if self._catch_up is None:
+                raise
+
+    async def identify(self, call: Call, caller: Caller) -> None:
+        """Lets a caller in. Another process may just have made what is not found."""
+        try:
+            self.place(call, caller)
+        except NotFound:
+            if self._catch_up is None or not await self._catch_up():
+                raise
+            self.place(call, caller)
+
+    def _knows(self, caller: Caller) -> bool:
+        """Whether the caller's own place is in memory."""
+        if caller.kind is Kind.WORKSPACE:
+            return self._org.workspace(caller.id) is not None
+        return caller.kind is Kind.ADMIN or self._org.find_org(caller.org_id) is not None
 
     def _token(self, headers: dict[bytes, bytes], route: Route) -> str:
         """The credential: a bearer token, or the cookie of a person's session, which only our own page may use."""

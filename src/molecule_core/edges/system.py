@@ -9,9 +9,20 @@ from molecule_core.edges.routes import EVERYBODY, PUBLIC, Answer, Call, Route, W
 class SystemEdge:
     """The routes that belong to no noun."""
 
-    def __init__(self, look: Callable[[], Awaitable[object]], version: str, table: Callable[[], list[Route]]) -> None:
+    def __init__(
+        self,
+        look: Callable[[], Awaitable[object]],
+        others: Callable[[], str | None],
+        *,
+        version: str,
+        process: str,
+        table: Callable[[], list[Route]],
+    ) -> None:
+        """`others`: how wake-ups of other processes come in, where there may be others."""
         self._look = look
+        self._others = others
         self._version = version
+        self._process = process
         self._table = table
 
     def routes(self) -> list[Route]:
@@ -24,12 +35,13 @@ class SystemEdge:
 
     async def health(self, _call: Call) -> Answer:
         """The process runs."""
-        return json_answer({"status": "ok", "version": self._version})
+        return json_answer({"status": "ok", "version": self._version, "process": self._process})
 
     async def ready(self, _call: Call) -> Answer:
         """The store answers; otherwise 503 by way of StoreUnavailable."""
         await self._look()
-        return json_answer({"status": "ready"})
+        others = self._others()
+        return json_answer({"status": "ready"} if others is None else {"status": "ready", "wake_ups": others})
 
     async def openapi(self, _call: Call) -> Answer:
         """What this server offers, made from the table of routes."""

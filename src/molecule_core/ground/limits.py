@@ -73,4 +73,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     live_seconds: Annotated[Count, Meta(description="between two signs of life on a quiet live channel")] = 15
     frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
     unread_count: Annotated[Count, Meta(description="unread messages of one chat are counted up to")] = 100
+    look_again_seconds: Annotated[
+        Count, Meta(description="with several processes: who waits looks again, should a wake-up get lost")
+    ] = 5
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000

@@ -21,6 +21,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     state_dir: str = "~/.molecule"
     database: str = ""
     """`postgresql://...`; empty: SQLite in the state folder."""
+    nats: str = ""
+    """`nats://...`; empty: processes that share a PostgreSQL wake each other through it."""
     public_url: str = ""
     """How agents and people reach the server; empty: its own host and port."""
     allowed_hosts: tuple[str, ...] = ()

@@ -2,14 +2,20 @@
 
 -- name: insert_org
 -- a new organisation
+-- mirrored: org by id
 INSERT INTO orgs (id, name, allow_skip_level, created_at) VALUES (:id, :name, :allow_skip_level, :created_at);
 
 -- name: all_orgs
 -- every organisation, oldest first
 SELECT id, name, allow_skip_level, created_at FROM orgs ORDER BY created_at, id;
 
+-- name: org_by_id
+-- one organisation
+SELECT id, name, allow_skip_level, created_at FROM orgs WHERE id = :id;
+
 -- name: insert_workspace
 -- a new seat
+-- mirrored: workspace by id
 INSERT INTO workspaces (
     id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
@@ -22,6 +28,7 @@ INSERT INTO workspaces (
 
 -- name: update_workspace
 -- all that can change about a seat
+-- mirrored: workspace by id
 UPDATE workspaces SET
     parent_id = :parent_id, name = :name, role = :role, runtime = :runtime, delivery_mode = :delivery_mode,
     url = :url, agent_card = :agent_card, status = :status, external = :external, tier = :tier,
@@ -38,14 +45,35 @@ SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_car
     collapsed, x, y, rev, created_at, updated_at, removed_at, key
 FROM workspaces ORDER BY created_at, id;
 
+-- name: workspace_by_id
+-- one seat
+SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
+    max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
+    collapsed, x, y, rev, created_at, updated_at, removed_at, key
+FROM workspaces WHERE id = :id;
+
 -- name: save_heartbeat
--- what an agent said last
-INSERT INTO heartbeats (workspace_id, heard_at, active_tasks, error_rate, sample_error, uptime_seconds, current_task)
-VALUES (:workspace_id, :heard_at, :active_tasks, :error_rate, :sample_error, :uptime_seconds, :current_task)
-ON CONFLICT (workspace_id) DO UPDATE SET
+-- what an agent said last, unless another process has heard it since
+-- mirrored: pulses by saved
+INSERT INTO heartbeats (
+    workspace_id, heard_at, active_tasks, error_rate, sample_error, uptime_seconds, current_task, saved
+) VALUES (
+    :workspace_id, :heard_at, :active_tasks, :error_rate, :sample_error, :uptime_seconds, :current_task, :saved
+) ON CONFLICT (workspace_id) DO UPDATE SET
     heard_at = excluded.heard_at, active_tasks = excluded.active_tasks, error_rate = excluded.error_rate,
     sample_error = excluded.sample_error, uptime_seconds = excluded.uptime_seconds,
-    current_task = excluded.current_task;
+    current_task = excluded.current_task, saved = excluded.saved
+WHERE excluded.heard_at > heartbeats.heard_at;
+
+-- name: heartbeat
+-- what an agent said last, to whatever process
+SELECT workspace_id, heard_at, active_tasks, error_rate, sample_error, uptime_seconds, current_task
+FROM heartbeats WHERE workspace_id = :workspace_id;
+
+-- name: heartbeats_of_save
+-- what agents said last, as one process saved it together
+SELECT workspace_id, heard_at, active_tasks, error_rate, sample_error, uptime_seconds, current_task
+FROM heartbeats WHERE saved = :saved;
 
 -- name: all_heartbeats
 -- what every agent said last

@@ -1,6 +1,6 @@
 """Reads of organisations and workspaces."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -10,6 +10,8 @@ from molecule_core.ground.clock import rfc3339
 from molecule_core.org.model import Org, Pulse, Status, Workspace
 from molecule_core.org.registry import Registry
 from molecule_core.store.database import Row, Store
+from molecule_core.store.journal import log_key, org_key, pulse_key
+from molecule_core.store.mirrors import Mirror, Reads
 from molecule_core.wire.events import WorkspaceView
 
 _SWITCHES = ("external", "instruction_compact", "broadcast_enabled", "talk_to_user_enabled", "collapsed")
@@ -49,10 +51,55 @@ class OrgReader:
 
 async def load_registry(store: Store, registry: Registry) -> None:
     """Fills the registry from the store, at start."""
-    orgs = [Org(id_, name, bool(skip), at) for id_, name, skip, at in await store.rows("all_orgs", {})]
+    orgs = [_org(row) for row in await store.rows("all_orgs", {})]
     workspaces = [_workspace(row) for row in await store.rows("all_workspaces", {})]
     pulses = [(row[0], Pulse(*row[1:])) for row in await store.rows("all_heartbeats", {})]
     registry.load(orgs, workspaces, pulses)
+
+
+class OrgMirror(Mirror):
+    """Keeps the registry current where other processes change the store too."""
+
+    KINDS = ("org", "workspace", "pulses")
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def load(self, read: Reads, kind: str, keys: list[str]) -> Iterable[str]:
+        """What another process has changed; returns who may wait for it."""
+        if kind == "org":
+            for rows in await read("org_by_id", [{"id": key} for key in keys]):
+                for row in rows:
+                    self._registry.put_org(_org(row))
+            return ()
+        if kind == "workspace":
+            every = await read("workspace_by_id", [{"id": key} for key in keys])
+            found = [_workspace(row) for rows in every for row in rows]
+            self._registry.renew(found)
+            return {key for each in found for key in (org_key(each.org_id), log_key(each.id))}
+        saves = await read("heartbeats_of_save", [{"saved": key} for key in keys])
+        return self._learn(row for rows in saves for row in rows)
+
+    def _learn(self, rows: Iterable[Row]) -> set[str]:
+        orgs = set()
+        for row in rows:
+            self._registry.learn(row[0], Pulse(*row[1:]))
+            workspace = self._registry.workspace(row[0])
+            if workspace is not None:
+                orgs.add(workspace.org_id)
+        return {pulse_key(org_id) for org_id in orgs}
+
+    async def load_all(self, read: Reads) -> None:
+        """Everything: more has changed than is noted."""
+        for row in (await read("all_orgs", [{}]))[0]:
+            self._registry.put_org(_org(row))
+        self._registry.renew(_workspace(row) for row in (await read("all_workspaces", [{}]))[0])
+        self._learn((await read("all_heartbeats", [{}]))[0])
+
+
+def _org(row: Row) -> Org:
+    id_, name, skip, at = row
+    return Org(id_, name, bool(skip), at)
 
 
 def _workspace(row: Row) -> Workspace:

@@ -1,6 +1,7 @@
 """The org tree in memory: every decision about who may talk reads it, so none costs a query.
 
-Rebuilt from the store at start, changed only by the org writer after its commit.
+Rebuilt from the store at start, changed only by the org writer after its commit, and kept current from the store where
+several processes share one (`reader.OrgMirror`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -28,6 +29,8 @@ class Registry:
         # How each is shown, as JSON, until it changes or is heard: what a list of many would otherwise make anew.
         self._shown: dict[str, bytes] = {}
         self._unsaved: set[str] = set()
+        # Whose last heartbeat came to another process, which saves it only now and then.
+        self._heard_elsewhere: set[str] = set()
         # Which workspaces were heard, by organisation, in the order of their last heartbeat; a number for each.
         self._heard: dict[str, dict[str, int]] = {}
         self._beats = 0
@@ -71,6 +74,13 @@ class Registry:
         """Several at once."""
         for workspace in workspaces:
             self.put(workspace)
+
+    def renew(self, workspaces: Iterable[Workspace]) -> None:
+        """Takes over what another process has changed; what is newer here stays."""
+        for workspace in workspaces:
+            known = self._workspaces.get(workspace.id)
+            if known is None or known.rev < workspace.rev:
+                self.put(workspace)
 
     def org(self, org_id: str) -> Org:
         """An organisation; KeyError if there is none."""
@@ -145,18 +155,34 @@ class Registry:
         """What its agent said last."""
         return self._pulses.get(workspace_id, NOTHING_HEARD)
 
-    def hear(self, workspace_id: str, pulse: Pulse) -> None:
-        """A heartbeat came. It is saved with the next sweep."""
+    def hear(self, workspace_id: str, pulse: Pulse) -> bool:
+        """A heartbeat came. It is saved with the next sweep. Returns whether its agent works on something else now."""
+        self._unsaved.add(workspace_id)
+        self._heard_elsewhere.discard(workspace_id)
+        return self._note(workspace_id, pulse)
+
+    def learn(self, workspace_id: str, pulse: Pulse) -> None:
+        """A heartbeat came to another process, which has saved it."""
+        if workspace_id in self._workspaces and pulse.heard_at > self.pulse(workspace_id).heard_at:
+            self._heard_elsewhere.add(workspace_id)
+            self._note(workspace_id, pulse)
+
+    def heard_elsewhere(self, workspace_id: str) -> bool:
+        """Whether another process has heard it last: there may be a heartbeat that is not saved yet."""
+        return workspace_id in self._heard_elsewhere
+
+    def _note(self, workspace_id: str, pulse: Pulse) -> bool:
         before = self.pulse(workspace_id)
-        if (before.current_task, before.active_tasks) != (pulse.current_task, pulse.active_tasks):
+        other_task = (before.current_task, before.active_tasks) != (pulse.current_task, pulse.active_tasks)
+        if other_task:
             self._busy_since[workspace_id] = pulse.heard_at
         self._pulses[workspace_id] = pulse
         self._shown.pop(workspace_id, None)
-        self._unsaved.add(workspace_id)
         self._beats += 1
         heard = self._heard.setdefault(self._workspaces[workspace_id].org_id, {})
         heard.pop(workspace_id, None)
         heard[workspace_id] = self._beats
+        return other_task
 
     def tasks_changed_since(self, org_id: str, at: int) -> list[Workspace]:
         """The workspaces of an organisation whose agents have begun something else since a time (microseconds)."""
@@ -185,6 +211,10 @@ class Registry:
         """The heartbeats that came since the last call."""
         unsaved, self._unsaved = self._unsaved, set()
         return [(workspace_id, self._pulses[workspace_id]) for workspace_id in unsaved]
+
+    def not_saved(self, workspace_ids: Iterable[str]) -> None:
+        """The store did not take these: they go with the next."""
+        self._unsaved.update(workspace_ids)
 
 
 def _place(workspace: Workspace) -> str:

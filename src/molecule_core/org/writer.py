@@ -9,7 +9,7 @@ import msgspec
 
 from molecule_core.access.writer import AccessWriter
 from molecule_core.ground.clock import SECOND, Clock
-from molecule_core.ground.errors import InvalidField, OrgExists, StatusForbids
+from molecule_core.ground.errors import InvalidField, OrgExists, StatusForbids, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import clean_line, clean_name
@@ -18,7 +18,7 @@ from molecule_core.org.model import Act, Heard, NewWorkspace, Org, Pulse, Status
 from molecule_core.org.registry import Registry
 from molecule_core.org.seats import Seats, event, insert_of, seat_of, status_event
 from molecule_core.org.tree import TreeWriter
-from molecule_core.store.database import Command, Decision, Store, WriteSet
+from molecule_core.store.database import Command, Decision, Read, Store, WriteSet
 from molecule_core.store.journal import org_key, pulse_key
 from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS, timer
@@ -26,6 +26,8 @@ from molecule_core.wire.events import CardUpdated, Online
 
 SWEEP = "liveness"
 """The kind of the timer that looks for silent agents."""
+PULSES = "pulses"
+"""The wake-up key of what agents say to this process and other processes should know soon."""
 
 
 class OrgWriter:
@@ -67,6 +69,19 @@ class OrgWriter:
             if any(other.name == org.name for other in self._registry.orgs()):
                 raise OrgExists(name=org.name)
             row = {**msgspec.structs.asdict(org), "allow_skip_level": int(allow_skip_level)}
+            return WriteSet(org, [("insert_org", row)], then=lambda: self._registry.put_org(org))
+
+        return await self._store.run(Command("", (("orgs",),), decide))
+
+    async def first_org(self, name: str) -> Org:
+        """The first organisation; a new one of that name if there is none. However many processes start at once."""
+        org = Org(self._ids.new(), clean_name(name, self._limits.name_length), False, self._clock.now())
+
+        def decide() -> Decision[Org]:
+            yield from ()
+            if there := self._registry.orgs():
+                return WriteSet(there[0])
+            row = {**msgspec.structs.asdict(org), "allow_skip_level": 0}
             return WriteSet(org, [("insert_org", row)], then=lambda: self._registry.put_org(org))
 
         return await self._store.run(Command("", (("orgs",),), decide))
@@ -228,26 +243,41 @@ class OrgWriter:
         ]
         falling = [self._seats.of_one(each, partial(self._falling_silent, each)) for each in quiet]
         await asyncio.gather(*(self._store.run(command) for command in falling))
-        heartbeats = self._registry.take_unsaved()
+        await self._save([timer(SWEEP, "", now + self._limits.sweep_seconds * SECOND)])
+
+    async def save_pulses(self) -> None:
+        """Saves what agents have said to this process. With several, each saves its own; one of them sweeps."""
+        await self._save([])
+
+    async def _save(self, more: list[tuple[str, Params]]) -> None:
+        heartbeats, saved = self._registry.take_unsaved(), self._ids.new()
         writes: list[tuple[str, Params]] = [
-            ("save_heartbeat", {"workspace_id": workspace_id, **msgspec.structs.asdict(pulse)})
+            ("save_heartbeat", {"workspace_id": workspace_id, **msgspec.structs.asdict(pulse), "saved": saved})
             for workspace_id, pulse in heartbeats
         ]
-        due = now + self._limits.sweep_seconds * SECOND
-        writes.append(timer(SWEEP, "", due))
 
         def decide() -> Decision[None]:
             yield from ()
-            return WriteSet(None, writes, rings=(TIMERS,))
+            return WriteSet(None, [*writes, *more], rings=(TIMERS,) if more else ())
 
-        await self._store.run(Command("", (("sweep",),), decide))
+        try:
+            await self._store.run(Command("", (("sweep",),), decide))
+        except StoreUnavailable:
+            self._registry.not_saved(workspace_id for workspace_id, _ in heartbeats)
+            raise
 
     def _is_silent(self, workspace_id: str, now: int) -> bool:
+        """Whom another process hears may have said something that is not saved yet."""
         heard_at = max(self._registry.pulse(workspace_id).heard_at, self._started_at)
-        return heard_at + self._limits.silence_seconds * SECOND <= now
+        patience = self._limits.silence_seconds
+        if self._registry.heard_elsewhere(workspace_id):
+            patience += self._limits.sweep_seconds
+        return heard_at + patience * SECOND <= now
 
     def _falling_silent(self, workspace_id: str) -> Decision[None]:
-        """A heartbeat may have come while the command waited."""
+        """A heartbeat may have come while the command waited, here or elsewhere."""
+        for row in (yield Read("heartbeat", {"workspace_id": workspace_id})):
+            self._registry.learn(row[0], Pulse(*row[1:]))
         if not self._is_silent(workspace_id, self._clock.now()):
             return WriteSet(None)
         return (yield from self._status_after(workspace_id, Heard.SILENT, self._registry.pulse(workspace_id)))
@@ -255,8 +285,8 @@ class OrgWriter:
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def _hear(self, workspace_id: str, pulse: Pulse) -> None:
-        self._registry.hear(workspace_id, pulse)
-        self._ring((pulse_key(self._registry.living(workspace_id).org_id),))
+        other_task = self._registry.hear(workspace_id, pulse)
+        self._ring((pulse_key(self._registry.living(workspace_id).org_id), *((PULSES,) if other_task else ())))
 
     def _card_text(self, workspace_id: str, card: Any) -> str:
         text = msgspec.json.encode(rules.complete_card(card, self._registry.living(workspace_id).name)).decode()

@@ -112,6 +112,8 @@ class Store(Protocol):
     """One database. Both engines keep the same contract (tests/store)."""
 
     dialect: Dialect
+    shared: bool
+    """Whether other processes may write to the same database."""
     epoch: str
     """Changes when the store is restored from a backup: cursors of another epoch mean nothing here."""
 
@@ -136,3 +138,7 @@ class Store(Protocol):
         """A number that no committed number of a sequence exceeds, if this process is sure to know one; else None.
 
         Lets a poll that finds nothing end without a query. `name` and `key` as for `Take`."""
+
+    async def catch_up(self) -> bool:
+        """Brings memory that mirrors the store up to date with what other processes have committed; whether there was
+        anything. Costs a query where the store is shared, and nothing elsewhere."""

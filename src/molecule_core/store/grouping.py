@@ -4,14 +4,14 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.store.database import Command, Decision, Event, Step, WriteSet
-from molecule_core.store.queries import Params
+from molecule_core.store.queries import Params, Query
 
 _log = logging.getLogger("molecule.store")
 
@@ -113,6 +113,24 @@ def facts_of(group: Iterable[Pending]) -> list[tuple[str, Event]]:
         if pending.write_set is not None
         for event in pending.write_set.events
     ]
+
+
+class Change(NamedTuple):
+    """Something that processes keep in memory is not what it was; `key` names it among its kind."""
+
+    org_id: str
+    kind: str
+    key: str
+
+
+def changes_of(group: Iterable[Pending], queries: Mapping[str, Query]) -> list[Change]:
+    """What a whole group changes of that, each thing once."""
+    found: dict[Change, None] = {}
+    for pending in group:
+        for name, params in pending.write_set.writes if pending.write_set is not None else ():
+            if (changed := queries[name].changes(params)) is not None:
+                found[Change(pending.command.org, *changed)] = None
+    return list(found)
 
 
 class Queue:

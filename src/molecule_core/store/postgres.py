@@ -2,12 +2,15 @@
 
 A group takes the advisory locks of its organisations first, in sorted order, and holds them through the commit. So all
 writers of an organisation, in whatever process, decide one group after the other on what is committed, and numbers
-become visible in order. (A serial column loses up to a quarter of the rows for a reader that follows it.)
+become visible in order. (A serial column loses up to a quarter of the rows for a reader that follows it.) Under these
+locks, and before it decides, a process brings what it keeps in memory up to date (mirrors.py).
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -32,19 +35,26 @@ from molecule_core.store.database import (
     Take,
 )
 from molecule_core.store.grouping import (
+    Change,
     Pending,
     Queue,
+    changes_of,
     facts_of,
     in_statement_order,
     left_a_number_unused,
     write_groups,
 )
 from molecule_core.store.journal import entry
+from molecule_core.store.mirrors import CHANGES, KEPT, Mirrors
 from molecule_core.store.queries import Dialect, Params, Query, load_migrations, load_queries, load_schema
 
-# Any number, but always the same: the lock that one server process holds, and the one that guards the schema.
+# Any number, but always the same. Every process shares the first: versions that knew one process only took it for
+# themselves, and keep out and are kept out. The second guards the schema, the third the numbers of `changes`.
 _SERVER_LOCK = 0x4D4F4C01
 _SCHEMA_LOCK = 0x4D4F4C02
+_CHANGES_LOCK = 0x4D4F4C03
+# What is kept of `changes` is looked at once in so many.
+_TIDY_EVERY = 1000
 _READERS = 8
 _STATEMENT_CACHE = 500
 # A network that swallows packets must not hold a request for ever.
@@ -59,6 +69,7 @@ class PostgresStore(Store):
     """Keeps what `store.database.Store` promises."""
 
     dialect: Dialect = "postgres"
+    shared = True
 
     def __init__(
         self,
@@ -68,14 +79,18 @@ class PostgresStore(Store):
         ids: Ids,
         limits: Limits,
         ring: Callable[[Iterable[str]], None],
-        only_process: bool = True,
+        mirrors: Mirrors | None = None,
+        outdated: Callable[[SchemaTooNew], None] = lambda _error: None,
     ) -> None:
+        """`outdated` is called once a newer Molecule has brought the store forward: then this one can only end."""
         self.epoch = ""
         self._dsn = dsn
         self._clock = clock
         self._ids = ids
         self._ring = ring
-        self._only_process = only_process
+        self._mirrors = mirrors or Mirrors(ring)
+        self._outdated = outdated
+        self._changed = False
         self._queries = load_queries("postgres")
         self._queue = Queue(limits)
         self._numbers: dict[tuple[str, str], int] = {}
@@ -98,13 +113,14 @@ class PostgresStore(Store):
         except _BROKEN as error:
             raise StoreUnavailable from error
         self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
-        self._worker = asyncio.create_task(write_groups(self._queue, self._commit, self._ring, Conflict))
+        self._mirrors.place = (await self.rows("last_change", {}))[0][0] or 0
+        self._worker = asyncio.create_task(write_groups(self._queue, self._commit, self._ring_group, Conflict))
 
     async def _connect(self) -> asyncpg.Connection:
         connection = await asyncpg.connect(
             self._dsn, statement_cache_size=_STATEMENT_CACHE, command_timeout=_COMMAND_SECONDS
         )
-        if self._only_process and not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _SERVER_LOCK):
+        if not await connection.fetchval("SELECT pg_try_advisory_lock_shared($1)", _SERVER_LOCK):
             await connection.close()
             raise StateInUse(place="this database")
         return connection
@@ -162,6 +178,23 @@ class PostgresStore(Store):
     def highest(self, name: str, key: str) -> int | None:
         return None  # another process may have written meanwhile
 
+    async def catch_up(self) -> bool:
+        if not self._is_behind((await self.rows("standing", {}))[0]):
+            return False
+        return await self._mirrors.catch_up(self.rows_of_each)
+
+    def _is_behind(self, standing: Row) -> bool:
+        """Whether memory lags behind the store. Raises StoreUnavailable if the store is of a newer schema by now."""
+        last, schema = standing
+        if int(schema) > SCHEMA_VERSION:
+            error = SchemaTooNew(found=schema, known=SCHEMA_VERSION)
+            self._outdated(error)
+            raise StoreUnavailable from error
+        return (last or 0) > self._mirrors.place
+
+    def _ring_group(self, keys: Iterable[str]) -> None:
+        self._ring((*keys, CHANGES) if self._changed else keys)
+
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def _commit(self, group: list[Pending]) -> None:
@@ -169,18 +202,19 @@ class PostgresStore(Store):
         self._numbers.clear()
         try:
             connection = await self._writer_connection()
-            transaction = connection.transaction()
-            await transaction.start()
             try:
-                await self._in_transaction(connection, group)
+                changes = await self._in_transaction(connection, group)
             except BaseException:
                 with suppress(*_BROKEN):
-                    await transaction.rollback()
+                    await connection.execute("ROLLBACK")
                 raise
             if any(pending.writes_something for pending in group):
-                await transaction.commit()
+                await connection.execute("COMMIT")
             else:
-                await transaction.rollback()
+                await connection.execute("ROLLBACK")
+            self._changed = changes is not None
+            if changes is not None:
+                self._mirrors.wrote(*changes)
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
             raise Conflict(str(error)) from error
         except _BROKEN as error:
@@ -199,15 +233,17 @@ class PostgresStore(Store):
                 raise StoreUnavailable from error
         return self._writing
 
-    async def _in_transaction(self, connection: asyncpg.Connection, group: list[Pending]) -> None:
-        orgs = sorted({pending.command.org for pending in group})
-        await connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended(org, 0)) FROM unnest($1::text[]) AS org", orgs
-        )
+    async def _in_transaction(self, connection: asyncpg.Connection, group: list[Pending]) -> tuple[int, int] | None:
+        """Decides and writes a group; returns the first and last number that it gave to `changes`, if any."""
+        locks = ", ".join(sorted({_lock_of(pending.command.org) for pending in group}))
+        await connection.execute(_BEGIN.replace("...", locks))
+        # A statement of its own: the one that waits for the locks still sees what was committed before it waited.
+        if self._is_behind((await self._read_set(connection, "standing", [{}]))[0][0]):
+            await self._mirrors.catch_up(partial(self._read_set, connection))
         await self._decide(connection, group)
         if left_a_number_unused(group):
             raise Conflict
-        await self._write(connection, group)
+        return await self._write(connection, group)
 
     async def _decide(self, connection: asyncpg.Connection, group: list[Pending]) -> None:
         """All commands of the group in step: the reads they wish for at the same moment become one query each."""
@@ -289,18 +325,39 @@ class PostgresStore(Store):
             results[place - 1].append(row)
         return results
 
-    async def _write(self, connection: asyncpg.Connection, group: list[Pending]) -> None:
+    async def _write(self, connection: asyncpg.Connection, group: list[Pending]) -> tuple[int, int] | None:
         for name, batch in in_statement_order(group):
             query = self._queries[name]
             await connection.executemany(query.sql, [query.bind(params) for params in batch])
         facts = facts_of(group)
-        if not facts:
-            return
-        await self._load_numbers(connection, [Peek("last_event", org) for org, _ in facts])
-        at = self._clock.now()
-        append = self._queries["append_event"]
-        entries = [entry(org, self._next_number("last_event", org), event, at) for org, event in facts]
-        await connection.executemany(append.sql, [append.bind(params) for params in entries])
+        if facts:
+            await self._load_numbers(connection, [Peek("last_event", org) for org, _ in facts])
+            at = self._clock.now()
+            append = self._queries["append_event"]
+            entries = [entry(org, self._next_number("last_event", org), event, at) for org, event in facts]
+            await connection.executemany(append.sql, [append.bind(params) for params in entries])
+        changes = changes_of(group, self._queries)
+        return await self._note_changes(connection, changes) if changes else None
+
+    async def _note_changes(self, connection: asyncpg.Connection, changes: list[Change]) -> tuple[int, int]:
+        """For the memory of the others, in the order of the commits. The last lock of all, for the shortest time."""
+        await connection.execute("SELECT pg_advisory_xact_lock($1)", _CHANGES_LOCK)
+        before = (await self._read_set(connection, "last_change", [{}]))[0][0][0] or 0
+        append, last = self._queries["append_change"], before + len(changes)
+        numbered = [{"no": no, **each._asdict()} for no, each in enumerate(changes, before + 1)]
+        await connection.executemany(append.sql, [append.bind(params) for params in numbered])
+        if before // _TIDY_EVERY != last // _TIDY_EVERY:
+            await connection.execute(self._queries["forget_changes"].sql, last - KEPT)
+        return before + 1, last
+
+
+_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"
+
+
+def _lock_of(org: str) -> str:
+    """The number of an organisation's lock, of fixed width so that text sorts alike everywhere."""
+    number = int.from_bytes(hashlib.blake2b(org.encode(), digest_size=8).digest()) >> 1
+    return f"{number:019d}"
 
 
 async def _as_set(connection: asyncpg.Connection, query: Query) -> str:

@@ -6,7 +6,9 @@ A statement is written as
     -- one line that says what it does
     INSERT INTO ... VALUES (:id, :text);
 
-`queries.postgres.sql` beside it may override single names.
+`queries.postgres.sql` beside it may override single names. A statement that changes what processes keep in memory says
+so in a third line, `-- mirrored: workspace by id` (the kind of thing, and the parameter that names it), or
+`-- mirrored: nothing` and why not. store/mirrors.py is what reads it.
 """
 
 import re
@@ -23,17 +25,21 @@ Params = Mapping[str, Any] | Struct
 
 ROOMS_WITH_QUERIES = ("store", "access", "org", "messages")
 _HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
+_MIRROR_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)
+_MIRRORED = re.compile(r"^-- mirrored: (\w+) by (\w+)\n", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 
 
 class Query:
     """One statement in one dialect: its text with numbered places, and how to pick their values."""
 
-    __slots__ = ("_from_mapping", "_from_struct", "name", "names", "sql", "text")
+    __slots__ = ("_from_mapping", "_from_struct", "mirrored", "name", "names", "sql", "text")
 
     def __init__(self, name: str, text: str, dialect: Dialect) -> None:
         self.name = name
-        self.text = text
+        said = _MIRRORED.search(text)
+        self.mirrored = None if said is None else (said.group(1), said.group(2))
+        self.text = text = _MIRROR_LINE.sub("", text)
         self.names: tuple[str, ...] = tuple(dict.fromkeys(_PARAMETER.findall(text)))
         mark = "?" if dialect == "sqlite" else "$"
         places = {given: f"{mark}{place}" for place, given in enumerate(self.names, 1)}
@@ -44,6 +50,13 @@ class Query:
     def bind(self, params: Params) -> tuple[Any, ...]:
         """The values in the order of the places; KeyError or AttributeError names one that is missing."""
         return self._from_mapping(params) if type(params) is dict else self._from_struct(params)
+
+    def changes(self, params: Params) -> tuple[str, str] | None:
+        """What a write of these values changes that processes keep in memory: (kind, key)."""
+        if self.mirrored is None:
+            return None
+        kind, name = self.mirrored
+        return kind, str(params[name] if isinstance(params, Mapping) else getattr(params, name))
 
     def with_places(self, place: Callable[[str], str]) -> str:
         """The text with each parameter written as `place(name)`."""

@@ -42,6 +42,10 @@ UPDATE timers SET due = :later WHERE kind = :kind AND key = :key AND due = :due;
 -- what is due first
 SELECT kind, key, due FROM timers ORDER BY due LIMIT :count;
 
+-- name: due_timers
+-- what is due by a time, first things first
+SELECT kind, key, due FROM timers WHERE due <= :now ORDER BY due LIMIT :count;
+
 -- name: meta_value
 -- a fact about the store itself
 SELECT value FROM meta WHERE name = :name;
@@ -49,3 +53,23 @@ SELECT value FROM meta WHERE name = :name;
 -- name: set_meta
 -- writes a fact about the store itself
 INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: standing
+-- how far the changes go, and which schema the store has by now
+SELECT (SELECT max(no) FROM changes), (SELECT value FROM meta WHERE name = 'schema');
+
+-- name: last_change
+-- the number of the last change
+SELECT max(no) FROM changes;
+
+-- name: append_change
+-- something that processes keep in memory is not what it was
+INSERT INTO changes (no, org_id, kind, key) VALUES (:no, :org_id, :kind, :key);
+
+-- name: changes_after
+-- what has changed behind a number, in order
+SELECT no, kind, key FROM changes WHERE no > :no ORDER BY no LIMIT :count;
+
+-- name: forget_changes
+-- changes up to a number; who has not seen them loads everything anew
+DELETE FROM changes WHERE no <= :no;

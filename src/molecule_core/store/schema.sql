@@ -30,6 +30,15 @@ CREATE TABLE timers (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX timers_by_due ON timers (due);
 
+-- store: what every process that keeps a part of the store in memory has to look at again, in the order of the commits.
+-- Written on PostgreSQL only: no other process writes to an SQLite store.
+CREATE TABLE changes (
+    no BIGINT PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL
+);
+
 -- access: three kinds of credential that share no table (the admin token is not in the store at all)
 CREATE TABLE persons (
     id TEXT PRIMARY KEY,
@@ -121,7 +130,7 @@ CREATE TABLE workspaces (
 );
 CREATE INDEX workspaces_by_org ON workspaces (org_id);
 
--- org: what an agent said of itself last; written by the sweep, not by each heartbeat
+-- org: what an agent said of itself last; written by the sweep, not by each heartbeat. saved: which sweep wrote it
 CREATE TABLE heartbeats (
     workspace_id TEXT PRIMARY KEY,
     heard_at BIGINT NOT NULL,
@@ -129,8 +138,10 @@ CREATE TABLE heartbeats (
     error_rate DOUBLE PRECISION NOT NULL,
     sample_error TEXT,
     uptime_seconds BIGINT NOT NULL,
-    current_task TEXT
+    current_task TEXT,
+    saved TEXT
 );
+CREATE INDEX heartbeats_by_save ON heartbeats (saved);
 
 -- messages: the append-only log. seq numbers all rows of a workspace, inbound_no its inbox. root_id, hop and cause_id
 -- tell of which chain a message is; root_id NULL: it began one. chain_no counts the messages behind the first one of a

@@ -50,6 +50,7 @@ class SqliteStore(Store):
     """Keeps what `store.database.Store` promises."""
 
     dialect: Dialect = "sqlite"
+    shared = False
 
     def __init__(
         self,
@@ -157,6 +158,9 @@ class SqliteStore(Store):
             rows = self._rows(self._reading, name, {"key": key})
             self._numbers[name, key] = known = (rows[0][0] or 0) if rows else 0
         return known
+
+    async def catch_up(self) -> bool:
+        return False  # nobody else writes
 
     def _rows(self, connection: apsw.Connection, name: str, params: Params) -> list[tuple[Any, ...]]:
         query = self._queries[name]

@@ -1,15 +1,16 @@
 """Timers are rows: what is due when, and who is asked. A restart forgets none, a wall-clock jump loses none.
 
 A slice sets one inside its own command (`set_timer`), and is called at the time. Being called is "at least once": the
-owner sets the next time, or a time that never comes, in the command it then runs.
+owner sets the next time, or a time that never comes, in the command it then runs. Where several processes share the
+store, one of them claims what is due by putting it off for a lease; if it dies, the others find it due again.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import StoreUnavailable
-from molecule_core.store.database import Command, Decision, Store, WriteSet
+from molecule_core.store.database import Command, Decision, Read, Row, Store, WriteSet
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
 
@@ -20,6 +21,8 @@ _LONGEST_SLEEP_SECONDS = 86_400.0
 _log = logging.getLogger("molecule.timers")
 # After a failed call: long enough not to spin on a broken store, short enough to catch up quickly.
 _RETRY_SECONDS = 5.0
+# Where processes share the timers: longer than an owner takes, so that no other process calls it meanwhile.
+_LEASE_SECONDS = 30.0
 # So many of what is due first are looked at together.
 _LOOKED_AT = 100
 
@@ -51,7 +54,9 @@ class Timers:
         """Calls the owners of what is due. One that fails is put off, and so holds up nobody."""
         try:
             rows = await self._store.rows("next_timers", {"count": _LOOKED_AT})
-            due_now = [(kind, key, due) for kind, key, due in rows if due <= self._clock.now()]
+            due_now = self._due(rows)
+            if due_now and self._store.shared:
+                due_now = await self._claim()
             failed = [row for row in due_now if not await self._call(row[0], row[1])]
             if failed:
                 await self._put_off(failed)
@@ -60,6 +65,23 @@ class Timers:
         if due_now:
             return Look(found=True)
         return Look(None, again_in=max(0.0, (rows[0][2] - self._clock.now()) / SECOND) if rows else None)
+
+    def _due(self, rows: Sequence[Row]) -> list[tuple[str, str, int]]:
+        return [(kind, key, due) for kind, key, due in rows if due <= self._clock.now()]
+
+    async def _claim(self) -> list[tuple[str, str, int]]:
+        """What is due and no other process has taken, put off for as long as its owner may take."""
+
+        def decide() -> Decision[list[tuple[str, str, int]]]:
+            now = self._clock.now()
+            later = now + round(_LEASE_SECONDS * SECOND)
+            mine = yield Read("due_timers", {"now": now, "count": _LOOKED_AT})
+            writes: list[tuple[str, Params]] = [
+                ("put_off_timer", {"kind": kind, "key": key, "due": due, "later": later}) for kind, key, due in mine
+            ]
+            return WriteSet([(kind, key, later) for kind, key, _ in mine], writes)
+
+        return await self._store.run(Command("", (("timers",),), decide))
 
     async def _call(self, kind: str, key: str) -> bool:
         """Whether the owner of a timer did what it was to do."""

@@ -1,9 +1,12 @@
 """Wake-ups carry no data: they say "look again". Losing one costs latency, nothing else.
 
-Every wait in Molecule is this one primitive: register, read after the cursor, sleep.
+Every wait in Molecule is this one primitive: register, read after the cursor, sleep. Where several processes share a
+store, the wake-ups of the others come by way of `store/bus.py`, and as they may be lost, nobody sleeps for long.
 """
 
 import asyncio
+import base64
+import hashlib
 import heapq
 import math
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,6 +16,12 @@ from molecule_core.ground.clock import Clock
 
 T = TypeVar("T")
 _SLOTS_A_SECOND = 10
+MARK_LENGTH = 8
+
+
+def mark_of(key: str) -> str:
+    """What a wake-up key is called between processes. Two keys with one mark would cost a look in vain."""
+    return base64.urlsafe_b64encode(hashlib.blake2b(key.encode(), digest_size=6).digest()).decode()
 
 
 class Look(NamedTuple, Generic[T]):
@@ -108,10 +117,13 @@ class Alarm:
 
 
 class Wakeups:
-    """Who waits for what, within this process."""
+    """Who waits for what, within this process. `look_again_seconds`: others may ring too, and a wake-up of theirs may
+    be lost, so nobody sleeps longer than this."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, look_again_seconds: float | None = None) -> None:
         self._clock = clock
+        self._longest_sleep = look_again_seconds
+        self._keys: dict[str, str] = {}
         self._alarm = Alarm(clock)
         self._waiters: dict[str, set[Bell]] = {}
         self.closing = False
@@ -127,10 +139,18 @@ class Wakeups:
             for bell in self._waiters.get(key, ()):
                 bell.ring()
 
+    def ring_marks(self, marks: Iterable[str]) -> None:
+        """The same, for keys that another process has named by their marks."""
+        self.ring([self._keys[mark] for mark in marks if mark in self._keys])
+
+    def ring_all(self) -> None:
+        """Wakes everybody."""
+        self.ring(list(self._waiters))
+
     def close(self) -> None:
         """Lets every wait end at once with what it has: the server is stopping."""
         self.closing = True
-        self.ring(list(self._waiters))
+        self.ring_all()
 
     def waiters(self, key: str) -> int:
         """How many wait for a key."""
@@ -140,6 +160,8 @@ class Wakeups:
         """Looks until something is found, at most for so many seconds. Never misses: it registers before it looks."""
         bell = Bell()
         self._waiters.setdefault(key, set()).add(bell)
+        if self._longest_sleep is not None:
+            self._keys[mark_of(key)] = key
         deadline = self._clock.monotonic() + seconds
         try:
             while True:
@@ -147,12 +169,17 @@ class Wakeups:
                 left = deadline - self._clock.monotonic()
                 if looked.found is not None or left <= 0 or self.closing:
                     return looked.found
-                await bell.wait(self._alarm, left if looked.again_in is None else min(left, looked.again_in))
+                await bell.wait(self._alarm, self._sleep(left, looked.again_in))
         finally:
             self._forget(key, bell)
+
+    def _sleep(self, left: float, again_in: float | None) -> float:
+        return min(each for each in (left, again_in, self._longest_sleep) if each is not None)
 
     def _forget(self, key: str, bell: Bell) -> None:
         waiters = self._waiters[key]
         waiters.discard(bell)
         if not waiters:
             del self._waiters[key]
+            if self._longest_sleep is not None:
+                self._keys.pop(mark_of(key), None)

@@ -18,8 +18,8 @@ from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.wire.events import EVENTS, Heartbeat, TaskUpdated
 from molecule_core.wire.live import Entity, EventFrame
 
-# A wake-up that got lost costs at most so long.
-_LOOK_AGAIN_SECONDS = 5.0
+# Who waits is woken, or looks again by itself where a wake-up may get lost (`limits.look_again_seconds`).
+_LONGEST_WAIT_SECONDS = 3600.0
 # Events that one commit may bring, and then some.
 _LARGEST_GROUP = 1024
 
@@ -105,7 +105,7 @@ class Feed:
             facts = self._known(await self._journal.after(org_id, seq, count))
             return Look(Page(await self._notices(facts), facts[-1].seq) if facts else None)
 
-        found = await self._wakeups.until(org_key(org_id), look, _LOOK_AGAIN_SECONDS)
+        found = await self._wakeups.until(org_key(org_id), look, _LONGEST_WAIT_SECONDS)
         return found or Page([], seq)
 
     async def settled(self, org_id: str) -> int:
@@ -130,7 +130,7 @@ class Feed:
         async def look() -> Look[bool]:
             return Look(True if self._org.heard_after(org_id, beat) else None)
 
-        await self._wakeups.until(pulse_key(org_id), look, _LOOK_AGAIN_SECONDS)
+        await self._wakeups.until(pulse_key(org_id), look, _LONGEST_WAIT_SECONDS)
 
     async def _notices(self, facts: Sequence[Fact]) -> list[Notice]:
         told = await self._messages.told([fact.entity_id for fact in facts if fact.payload is None])

@@ -47,3 +47,12 @@ CREATE TABLE invitations (
     ended_at BIGINT
 );
 CREATE INDEX invitations_by_org ON invitations (org_id);
+
+CREATE TABLE changes (
+    no BIGINT PRIMARY KEY,
+    org_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    key TEXT NOT NULL
+);
+ALTER TABLE heartbeats ADD COLUMN saved TEXT;
+CREATE INDEX heartbeats_by_save ON heartbeats (saved);

@@ -1,0 +1,103 @@
+"""What a process keeps in memory of a store that others write to as well, and how that stays true.
+
+A statement that changes such a thing says so in its queries file (`-- mirrored: workspace by id`). The store then
+appends a line to `changes` in the same transaction, numbered in the order of the commits. A process knows up to which
+number its memory is true. Before it decides a group, and under that group's locks, it compares this number with the
+last one: so it decides on what all others have committed. Between groups a wake-up brings memory up to date, or at
+the latest `limits.look_again_seconds`.
+
+Above: the readers of the slices, which keep something in memory. Below: the named queries of the store.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
+
+from molecule_core.ground.errors import StoreUnavailable
+from molecule_core.store.database import Row, Store
+from molecule_core.store.queries import Params
+from molecule_core.store.wakeups import Look, Wakeups
+
+CHANGES = "changes"
+"""The wake-up key of `changes`."""
+_PAGE = 1000
+# As many are kept, about 10 MB; who was away for longer loads everything anew.
+KEPT = 100_000
+# One wait of the follower: it ends sooner, by a wake-up or by the floor.
+_LONGEST_WAIT_SECONDS = 86_400.0
+# A store that does not answer is asked again after so long.
+_RETRY_SECONDS = 1.0
+
+Reads = Callable[[str, Sequence[Params]], Awaitable[Sequence[Sequence[Row]]]]
+"""Rows of a named query for each of several parameters."""
+
+
+class Mirror(Protocol):
+    """Memory of one slice."""
+
+    async def load(self, read: Reads, kind: str, keys: list[str]) -> Iterable[str]:
+        """Looks at these things again; returns the wake-up keys of those who may have waited for it."""
+
+    async def load_all(self, read: Reads) -> None:
+        """Looks at everything again."""
+
+
+class Mirrors:
+    """All memory of this process that mirrors the store. `place`: it knows every change up to this number."""
+
+    def __init__(self, ring: Callable[[Iterable[str]], None]) -> None:
+        self.place = 0
+        self._ring = ring
+        self._of_kind: dict[str, Mirror] = {}
+        self._busy = asyncio.Lock()
+
+    def keep(self, mirror: Mirror, *kinds: str) -> None:
+        """Names who holds things of these kinds in memory."""
+        self._of_kind.update(dict.fromkeys(kinds, mirror))
+
+    def wrote(self, first: int, last: int) -> None:
+        """This process has committed these changes, and its memory has them; others may have come before."""
+        if first == self.place + 1 and not self._busy.locked():
+            self.place = last
+
+    async def catch_up(self, read: Reads) -> bool:
+        """Loads what has changed since; whether there was anything."""
+        behind = False
+        async with self._busy:
+            while rows := (await read("changes_after", [{"no": self.place, "count": _PAGE}]))[0]:
+                behind = True
+                if rows[0][0] == self.place + 1:
+                    await self._load(read, rows)
+                else:
+                    await self._load_all(read)
+        return behind
+
+    async def _load(self, read: Reads, rows: Sequence[Row]) -> None:
+        changed: dict[str, dict[str, None]] = {}
+        for _, kind, key in rows:
+            changed.setdefault(kind, {})[key] = None
+        for kind, keys in changed.items():
+            if kind in self._of_kind:
+                self._ring(await self._of_kind[kind].load(read, kind, list(keys)))
+        self.place = rows[-1][0]
+
+    async def _load_all(self, read: Reads) -> None:
+        """So much has changed that not all of it is noted any more."""
+        last = (await read("last_change", [{}]))[0][0][0]
+        for mirror in set(self._of_kind.values()):
+            await mirror.load_all(read)
+        self.place = last
+
+
+async def follow(store: Store, wakeups: Wakeups) -> None:
+    """Keeps memory up to date between groups, until the wake-ups close."""
+
+    async def look() -> Look[bool]:
+        try:
+            await store.catch_up()
+        except StoreUnavailable:
+            return Look(None, again_in=_RETRY_SECONDS)
+        return Look(None)
+
+    while not wakeups.closing:
+        await wakeups.until(CHANGES, look, _LONGEST_WAIT_SECONDS)

@@ -1,0 +1,72 @@
+"""Wake-ups by NATS, for who runs one anyway and wants them off the database. Needs the extra `nats`."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error
+
+from molecule_core.store.bus import Link, LinkLost
+
+_ANSWER_SECONDS = 10
+# What the client raises, and what connecting to somebody else's port may.
+_BROKEN = (Error, OSError, TimeoutError, ValueError, EOFError)
+
+
+class NatsLink(Link):
+    """One connection to a NATS server. Its own attempts to connect again are off: `bus.py` does that for both links,
+    because after a gap everybody has to look again. `epoch` is the store's: several stores may share a server."""
+
+    def __init__(self, url: str, epoch: str) -> None:
+        self._url = url
+        self._subject = f"molecule.{epoch}"
+        self._client: Client | None = None
+
+    async def connect(self, heard: Callable[[str], None], lost: Callable[[], None]) -> None:
+        async def on_message(message: Msg) -> None:
+            heard(message.data.decode("ascii", "replace"))
+
+        async def on_close() -> None:
+            lost()
+
+        async def on_error(_error: Exception) -> None:
+            """Said by `lost` already; the client would write it, with its address, to the log."""
+
+        try:
+            self._client = await nats.connect(
+                self._url,
+                name="molecule",
+                allow_reconnect=False,
+                connect_timeout=_ANSWER_SECONDS,
+                closed_cb=on_close,
+                error_cb=on_error,
+            )
+            await self._client.subscribe(self._subject, cb=on_message)
+            await self._client.flush(_ANSWER_SECONDS)
+        except _BROKEN as error:
+            raise LinkLost(type(error).__name__) from error
+
+    async def send(self, payload: str) -> None:
+        if self._client is None:
+            raise LinkLost("not connected")
+        try:
+            await self._client.publish(self._subject, payload.encode())
+            await self._client.flush(_ANSWER_SECONDS)
+        except _BROKEN as error:
+            raise LinkLost(type(error).__name__) from error
+
+    async def check(self) -> None:
+        if self._client is None:
+            raise LinkLost("not connected")
+        try:
+            await self._client.flush(_ANSWER_SECONDS)
+        except _BROKEN as error:
+            raise LinkLost(type(error).__name__) from error
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(*_BROKEN):
+                await client.close()
