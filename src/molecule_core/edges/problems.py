@@ -56,6 +56,8 @@ PROBLEMS: dict[type[MoleculeError], Problem] = {
     errors.CursorGone: Problem("cursor_gone", 410, _SERVER),
     errors.StaleAttempt: Problem("stale_attempt", 409, _SERVER),
     errors.AttemptMissing: Problem("attempt_missing", 422, _INVALID_PARAMS),
+    errors.UnsafeUrl: Problem("unsafe_url", 400, _INVALID_PARAMS),
+    errors.FetchFailed: Problem("fetch_failed", 502, _SERVER),
     errors.ServerBusy: Problem("server_busy", 503, _SERVER),
     errors.StoreUnavailable: Problem("platform_unavailable", 503, _SERVER),
     errors.Unexpected: Problem("unexpected", 500, -32603),

@@ -198,6 +198,17 @@ class AttemptMissing(MoleculeError):
     """this message was handed out by a claim: name its attempt in the ack"""
 
 
+# -- what the server fetches from elsewhere ----------------------------------------------------------------------------
+
+
+class UnsafeUrl(MoleculeError):
+    """this url cannot be used: {reason}"""
+
+
+class FetchFailed(MoleculeError):
+    """the other side could not be reached, or gave no usable answer: {reason}"""
+
+
 # -- the server's own state --------------------------------------------------------------------------------------------
 
 
