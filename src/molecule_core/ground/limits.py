@@ -53,4 +53,16 @@ class Limits(Struct, frozen=True, kw_only=True):
     live_seconds: Annotated[Count, Meta(description="between two signs of life on a quiet live channel")] = 15
     frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
     unread_count: Annotated[Count, Meta(description="unread messages of one chat are counted up to")] = 100
+    push_seconds: Annotated[Count, Meta(description="until an agent has answered a push")] = 300
+    push_concurrency: Annotated[Count, Meta(description="pushes under way at once")] = 64
+    push_answer_bytes: Annotated[Count, Meta(description="an agent's answer to a push")] = 10 << 20
+    delivery_attempts: Annotated[Count, Meta(description="failed pushes of one message, then it is a dead letter")] = 12
+    refused_attempts: Annotated[Count, Meta(description="the same if the agent refuses it (4xx)")] = 3
+    circuit_failures: Annotated[Count, Meta(description="failed pushes to one agent in a row, then a pause")] = 5
+    circuit_seconds: Annotated[Count, Meta(description="length of that pause; one push then probes the agent")] = 60
+    patience_seconds: Annotated[Count, Meta(description="a sender waits for a push agent's answer")] = 20
+    patience_most_seconds: Annotated[Count, Meta(description="the same with X-Timeout, at most")] = 300
+    expires_seconds: Annotated[Count, Meta(description="life that a sender may give a message, at most")] = (
+        30 * 86_400
+    )
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000

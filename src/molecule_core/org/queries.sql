@@ -24,7 +24,7 @@ INSERT INTO workspaces (
 -- all that can change about a seat
 UPDATE workspaces SET
     name = :name, role = :role, runtime = :runtime, delivery_mode = :delivery_mode,
-    agent_card = :agent_card, status = :status, external = :external, tier = :tier,
+    url = :url, agent_card = :agent_card, status = :status, external = :external, tier = :tier,
     max_concurrent_tasks = :max_concurrent_tasks, instruction_template_id = :instruction_template_id,
     instruction_compact = :instruction_compact, collapsed = :collapsed, x = :x, y = :y, rev = :rev,
     updated_at = :updated_at, removed_at = :removed_at

@@ -3,13 +3,13 @@
 Rebuilt from the store at start, changed only by the org writer after its commit.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from itertools import islice
 from typing import cast
 
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import NotFound, WorkspaceRemoved
-from molecule_core.org.model import NOTHING_HEARD, Org, Pulse, Workspace
+from molecule_core.org.model import NOTHING_HEARD, PUSH, Org, Pulse, Workspace
 
 
 class Registry:
@@ -31,6 +31,8 @@ class Registry:
         # Which workspaces were heard, by organisation, in the order of their last heartbeat; a number for each.
         self._heard: dict[str, dict[str, int]] = {}
         self._beats = 0
+        self._changes = 0
+        self._pushed_to: set[str] = set()
         # When an agent last said that it works on something else.
         self._busy_since: dict[str, int] = {}
 
@@ -47,6 +49,11 @@ class Registry:
 
     def put(self, workspace: Workspace) -> None:
         """A new or changed workspace."""
+        self._changes += 1
+        if workspace.delivery_mode == PUSH and not workspace.removed:
+            self._pushed_to.add(workspace.id)
+        else:
+            self._pushed_to.discard(workspace.id)
         old = self._workspaces.get(workspace.id)
         if old is not None and _place(old) != _place(workspace):
             self._below[_place(old)].pop(workspace.id, None)
@@ -164,6 +171,14 @@ class Registry:
             if self._busy_since.get(workspace_id, 0) >= at:
                 found.append(self._workspaces[workspace_id])
         return found
+
+    def changes(self) -> int:
+        """How often a workspace was new or changed: another number means that something about one is other."""
+        return self._changes
+
+    def pushed_to(self) -> Set[str]:
+        """The ids of the living workspaces whose agents do not poll."""
+        return self._pushed_to
 
     def beats(self) -> int:
         """The number of the last heartbeat."""

@@ -19,11 +19,11 @@ from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import clean_line, clean_name, with_suffix
 from molecule_core.org import rules
-from molecule_core.org.model import Heard, NewWorkspace, Org, Pulse, Status, Workspace
+from molecule_core.org.model import POLL, PUSH, Heard, NewWorkspace, Org, Pulse, Status, Workspace
 from molecule_core.org.reader import view
 from molecule_core.org.registry import Registry
 from molecule_core.store.database import Command, Decision, Event, Store, T, WriteSet
-from molecule_core.store.journal import log_key, org_key, pulse_key
+from molecule_core.store.journal import PUSHES, log_key, org_key, pulse_key
 from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS, timer
 from molecule_core.wire.events import CardUpdated, Degraded, Online, Removed, Silent
@@ -79,6 +79,7 @@ class OrgWriter:
         name = clean_name(new.name, self._limits.name_length)
         role = None if new.role is None else clean_line(new.role, self._limits.short_text_length, "role")
         runtime = clean_line(new.runtime, self._limits.short_text_length, "runtime")
+        mode, url = rules.delivery(new.delivery_mode, new.url, (POLL, None))
         workspace_id, now = self._ids.new(), self._clock.now()
         token, token_writes = self._access.issue_for_workspace(org_id, workspace_id)
 
@@ -92,8 +93,8 @@ class OrgWriter:
                 name=with_suffix(name, taken, self._limits.name_length),
                 role=role,
                 runtime=runtime or "generic-mcp",
-                delivery_mode="poll",
-                url=None,
+                delivery_mode=mode,
+                url=url,
                 agent_card=None,
                 status=Status.AWAITING_AGENT,
                 external=new.external,
@@ -150,6 +151,10 @@ class OrgWriter:
             if "name" in wanted and wanted["name"] != old.name:
                 taken = {other.name for other in self._level(old.org_id, old.parent_id) if other.id != old.id}
                 wanted["name"] = with_suffix(wanted["name"], taken, self._limits.name_length)
+            if "delivery_mode" in wanted or "url" in wanted:
+                said = wanted.get("delivery_mode"), wanted.get("url")
+                mode, url = rules.delivery(*said, (old.delivery_mode, old.url))
+                wanted |= {"delivery_mode": mode, "url": url}
             new = self._next(old, **wanted)
             return self._changed(new, [_event("WORKSPACE_UPDATED", new, view(new, self._registry.pulse(new.id)))], new)
 
@@ -179,8 +184,11 @@ class OrgWriter:
 
     # -- agents --------------------------------------------------------------------------------------------------------
 
-    async def register(self, workspace_id: str, card: Any) -> Workspace:
-        """An agent takes its seat and polls. Raises InvalidField, NotFound, WorkspaceRemoved."""
+    async def register(
+        self, workspace_id: str, card: Any, mode: str | None = None, url: str | None = None
+    ) -> Workspace:
+        """An agent takes its seat, and says how its messages reach it. Raises InvalidField, UrlMissing, NotFound,
+        WorkspaceRemoved."""
         text = self._card_text(workspace_id, card)
 
         def decide() -> Decision[Workspace]:
@@ -188,10 +196,14 @@ class OrgWriter:
             old = self._registry.living(workspace_id)
             status = rules.next_status(old, Heard.WELL)
             same_card = rules.same_json(old.agent_card, text)
-            if same_card and status is old.status:
+            place = rules.delivery(mode, url, (old.delivery_mode, old.url))
+            moved = place != (old.delivery_mode, old.url)
+            if same_card and status is old.status and not moved:
                 return WriteSet(old)
-            new = self._next(old, agent_card=text, status=status)
+            new = self._next(old, agent_card=text, status=status, delivery_mode=place[0], url=place[1])
             events = []
+            if moved:
+                events.append(_event("WORKSPACE_UPDATED", new, view(new, self._registry.pulse(new.id))))
             if status is not old.status:
                 known = msgspec.Raw(text.encode())
                 events.append(_event("WORKSPACE_ONLINE", new, Online(new.delivery_mode, old.status.value, known)))
@@ -279,7 +291,8 @@ class OrgWriter:
 
     def _hear(self, workspace_id: str, pulse: Pulse) -> None:
         self._registry.hear(workspace_id, pulse)
-        self._ring((pulse_key(self._registry.living(workspace_id).org_id),))
+        workspace = self._registry.living(workspace_id)
+        self._ring((pulse_key(workspace.org_id), *((PUSHES,) if workspace.delivery_mode == PUSH else ())))
 
     def _next(self, old: Workspace, **fields: Any) -> Workspace:
         """The next revision of a workspace."""
@@ -290,7 +303,7 @@ class OrgWriter:
             answer,
             [("update_workspace", _row(new))],
             events,
-            rings=(org_key(new.org_id),),
+            rings=(org_key(new.org_id), log_key(new.id), PUSHES),
             then=lambda: self._registry.put(new),
         )
 
