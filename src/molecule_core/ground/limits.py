@@ -54,3 +54,6 @@ class Limits(Struct, frozen=True, kw_only=True):
     frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
     unread_count: Annotated[Count, Meta(description="unread messages of one chat are counted up to")] = 100
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000
+    url_length: Annotated[Count, Meta(description="a url that the server may be asked to call, characters")] = 2048
+    resolve_seconds: Annotated[Count, Meta(description="a name is looked up while its url is registered")] = 5
+    answer_header_bytes: Annotated[Count, Meta(description="status and headers of an answer to the server")] = 32 << 10
