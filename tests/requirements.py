@@ -41,6 +41,7 @@ NOW = {
     "M35": "Chat history is paged both ways.",
     "W1": "A client that knows only the original's wire works unchanged.",
     "W2": "Push registration answers 422 and says that polling works.",
+    "S6": "No url leads the server to an address that is not public or allowed.",
     "S8": "Other organisations' ids answer byte for byte like unknown ids.",
     "S13": "A mutated cursor shows no foreign row.",
     "S14": "Huge, deep, slow or malformed input gets a 4xx that says what to do; memory stays flat.",

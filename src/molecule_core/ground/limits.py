@@ -66,3 +66,6 @@ class Limits(Struct, frozen=True, kw_only=True):
         30 * 86_400
     )
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000
+    url_length: Annotated[Count, Meta(description="a url that the server may be asked to call, characters")] = 2048
+    resolve_seconds: Annotated[Count, Meta(description="a name is looked up while its url is registered")] = 5
+    answer_header_bytes: Annotated[Count, Meta(description="status and headers of an answer to the server")] = 32 << 10
