@@ -18,6 +18,7 @@ from molecule_core.access.writer import AccessWriter
 from molecule_core.edges.app import App
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.canvas import CanvasEdge
+from molecule_core.edges.delivery import DeliveryEdge
 from molecule_core.edges.events import EventEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.messages import MessageEdge
@@ -28,10 +29,18 @@ from molecule_core.edges.routes import Route, Routes
 from molecule_core.edges.sessions import SessionEdge
 from molecule_core.edges.system import SystemEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
+from molecule_core.ground.addresses import NetPolicy
 from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
+from molecule_core.ground.net import Fetcher, SafeFetcher
 from molecule_core.ground.settings import Settings
+from molecule_core.messages.delivery import Delivery
+from molecule_core.messages.handing import Handing
+from molecule_core.messages.letters import Letters
+from molecule_core.messages.model import EXPIRY
+from molecule_core.messages.pushing import Pushing
 from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.tracking import Tracking
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgReader, load_registry
 from molecule_core.org.registry import Registry
@@ -60,8 +69,10 @@ class Server:
         first_org: str = FIRST_ORG,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
+        fetcher: Fetcher | None = None,
     ) -> None:
         self.settings = settings
+        self._fetcher = fetcher or SafeFetcher(NetPolicy.of(settings.push_networks), settings.limits)
         self._first_org = first_org
         self.version = importlib.metadata.version("molecule-core")
         self._clock = clock or SystemClock()
@@ -73,7 +84,8 @@ class Server:
         self._wire(admin_token)
         self._timers = Timers(self.store, self._clock, self.wakeups)
         self._timers.owner(SWEEP, self._org.sweep)
-        self._worker: asyncio.Task[None] | None = None
+        self._timers.owner(EXPIRY, self._letters.expire)
+        self._workers: list[asyncio.Task[None]] = []
 
     def _choose_store(self) -> Store:
         limits, ring = self.settings.limits, self.wakeups.ring
@@ -93,8 +105,12 @@ class Server:
             store, registry, access_writer, wakeups.ring, clock=clock, ids=ids, limits=limits
         )
         org = OrgReader(registry)
-        writer = MessageWriter(store, org, wakeups, clock=clock, ids=ids, limits=limits)
+        writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits)
         reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
+        handing = Handing(store, org, wakeups, reader, clock=clock, limits=limits)
+        self._letters = Letters(store, org, clock=clock)
+        self.delivery = self._driver(org)
+        tracking = Tracking(store, org, wakeups, clock=clock, circuit_open_until=self.delivery.circuit_open_until)
         guards = Guards(access_reader, org, self._hosts(), settings.cookie)
         feed = Feed(store, wakeups, org, reader)
         snapshots = SnapshotReader(store, feed, org, reader, clock=clock, limits=limits)
@@ -113,14 +129,29 @@ class Server:
             CanvasEdge(),
             SystemEdge(partial(store.rows, "meta_value", {"name": "schema"}), self.version, self._table),
             OrgEdge(org_writer, access_writer, access_reader, org),
-            WorkspaceEdge(org_writer, org, public_url=settings.url),
-            RegistryEdge(org_writer, org, guards, clock=clock, limits=limits),
-            MessageEdge(writer, reader, clock=clock, limits=limits),
+            WorkspaceEdge(org_writer, org, self._fetcher, public_url=settings.url),
+            RegistryEdge(org_writer, org, guards, self._fetcher, clock=clock, limits=limits),
+            MessageEdge(writer, handing, reader, tracking, clock=clock, limits=limits),
+            DeliveryEdge(tracking, self._letters),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
         self.app = App(self.routes, guards, ids=ids, limits=limits)
+
+    def _driver(self, org: OrgReader) -> Delivery:
+        """Whoever pushes."""
+        clock, limits = self._clock, self.settings.limits
+        pushing = Pushing(
+            self.store,
+            org,
+            self._letters,
+            clock=clock,
+            ids=self._ids,
+            randomness=self._randomness,
+            limits=limits,
+        )
+        return Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
 
     def _table(self) -> list[Route]:
         return self.routes.rows
@@ -138,7 +169,7 @@ class Server:
         if not self.registry.orgs():
             await self._org.create_org(self._first_org)
         await self._org.sweep("")
-        self._worker = asyncio.create_task(self._timers.work())
+        self._workers = [asyncio.create_task(work) for work in (self._timers.work(), self.delivery.work())]
 
     async def login_link(self) -> str:
         """A link that lets the first owner of the first organisation in, once."""
@@ -148,8 +179,8 @@ class Server:
         """Lets waits end, finishes what was accepted, closes the store."""
         self.wakeups.close()
         await self.live.close()
-        if self._worker is not None:
-            await self._worker
+        if self._workers:
+            await asyncio.gather(*self._workers)
             await self._org.sweep("")
         await self.store.close()
 

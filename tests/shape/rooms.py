@@ -26,7 +26,15 @@ class Row:
     may_import: tuple[str, ...]
 
 
-EDGES = ("edges", "views", "slices.{writer,reader,rules,model}", "wire", "ground")
+# messages.*: the other hands of the messages slice, and its reader and rules of delivery.
+EDGES = (
+    "edges",
+    "views",
+    "slices.{writer,reader,rules,model}",
+    "messages.{handing,letters,tracking,turns}",
+    "wire",
+    "ground",
+)
 
 HOUSE = (
     Row("__init__", ()),
@@ -73,8 +81,15 @@ INSIDE: dict[str, tuple[str, ...]] = {
 INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
     "messages": {
         "attachments": ("rules", "model"),
-        "writer": (*INSIDE["writer"], "attachments"),
-        "delivery": ("writer", "reader", "rules", "model"),
+        # One inbox has four hands: who sends, who hands out and settles, who gives up, who pushes. `delivery` talks to
+        # agents and writes nothing itself; `turns` and `tracking` are rules and reads that belong to delivery alone.
+        "handing": ("reader", "rules", "model"),
+        "writer": (*INSIDE["writer"], "attachments", "handing"),
+        "letters": ("handing", "rules", "model"),
+        "turns": ("model",),
+        "pushing": ("writer", "letters", "handing", "rules", "turns", "model"),
+        "delivery": ("pushing", "turns", "rules", "model"),
+        "tracking": ("rules", "turns", "model"),
     },
     "org": {
         "registry": ("model",),
@@ -91,6 +106,9 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "writer": (*INSIDE["writer"], "language", "render"),
     },
 }
+
+# Beside `writer`: files that may name a statement which changes their slice's tables.
+FURTHER_HANDS: dict[str, tuple[str, ...]] = {"messages": ("handing", "letters", "pushing")}
 
 
 def _slice_rows(name: str) -> Iterator[Row]:

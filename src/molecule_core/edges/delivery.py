@@ -41,9 +41,7 @@ class DeliveryEdge:
             Route(
                 "GET", f"{one}/a2a/queue/{{queue_id}}", self.queue, follow, "How a message stands", None, QueueStatus
             ),
-            Route(
-                "GET", f"{one}/messages/{{activity_id}}/ticks", self.ticks, follow, "What became of it", None, Ticks
-            ),
+            Route("GET", f"{one}/messages/{{activity_id}}/ticks", self.ticks, follow, "What became of it", None, Ticks),
             Route("GET", of_org, self.letters_of_org, Who(PEOPLE), "What was given up", None, DeadLetterPage),
             Route("GET", f"{one}/dead-letters", self.letters_of, view, "The same of one seat", None, DeadLetterPage),
             Route("POST", f"{letter}/requeue", self.requeue, operate, "Hand a dead letter out again"),

@@ -134,7 +134,11 @@ class MessageEdge:
         return Later(self._writer.send(call.target.id, draft), answer)
 
     async def _send_and_wait(
-        self, call: Call, rpc_id: str | int | None, draft: Draft, receipt_of: "Callable[[asyncio.Future[Receipt]], Answer]"
+        self,
+        call: Call,
+        rpc_id: str | int | None,
+        draft: Draft,
+        receipt_of: "Callable[[asyncio.Future[Receipt]], Answer]",
     ) -> Answer:
         """The answer of a push agent, or, if it has no time or its answer does not come soon, a receipt."""
         seconds = self._patience(call)

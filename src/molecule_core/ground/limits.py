@@ -62,9 +62,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     circuit_seconds: Annotated[Count, Meta(description="length of that pause; one push then probes the agent")] = 60
     patience_seconds: Annotated[Count, Meta(description="a sender waits for a push agent's answer")] = 20
     patience_most_seconds: Annotated[Count, Meta(description="the same with X-Timeout, at most")] = 300
-    expires_seconds: Annotated[Count, Meta(description="life that a sender may give a message, at most")] = (
-        30 * 86_400
-    )
+    expires_seconds: Annotated[Count, Meta(description="life that a sender may give a message, at most")] = 30 * 86_400
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000
     url_length: Annotated[Count, Meta(description="a url that the server may be asked to call, characters")] = 2048
     resolve_seconds: Annotated[Count, Meta(description="a name is looked up while its url is registered")] = 5

@@ -1,6 +1,6 @@
 """The driver that pushes: poll done by the server. One worker for all agents, a task only for a push under way.
 
-Above: server.py starts it. Below: `pushing`, which claims and settles; the fetcher, which is handed in. docs/delivery.md.
+Above: server.py starts it. Below: `pushing`, which claims and settles; a fetcher, which is handed in. docs/delivery.md.
 """
 
 import asyncio
@@ -258,5 +258,3 @@ class Delivery:
         if health.failures >= self._limits.circuit_failures:
             health.open_until = now + self._limits.circuit_seconds * SECOND
         return not is_silent
-
-

@@ -14,7 +14,18 @@ from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
-from molecule_core.messages.model import ACKED, HANDED_OVER, HANDLED, RECEIVE, Filters, Handout, Inbox, Place, Shown, Span
+from molecule_core.messages.model import (
+    ACKED,
+    HANDED_OVER,
+    HANDLED,
+    RECEIVE,
+    Filters,
+    Handout,
+    Inbox,
+    Place,
+    Shown,
+    Span,
+)
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.model import Status
 from molecule_core.org.reader import OrgReader

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import NotDead, NotFound
-from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
 from molecule_core.messages.handing import Statement, inbox_keys, inbox_of, save_inbox, settle, ticked
 from molecule_core.messages.model import DEAD, DISCARDED, EXPIRED, EXPIRY, REQUEUED, Inbox, MessageState, Place
@@ -26,11 +25,10 @@ from molecule_core.wire.events import MessageDead, MessageDiscarded, MessageRequ
 class Letters:
     """Gives messages up, and brings them back."""
 
-    def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
+    def __init__(self, store: Store, org: OrgReader, *, clock: Clock) -> None:
         self._store = store
         self._org = org
         self._clock = clock
-        self._limits = limits
 
     async def expire(self, activity_id: str) -> None:
         """The life of a message is over: it dies, unless it was handled or asked for again. One that is handed out at

@@ -10,7 +10,16 @@ from msgspec import UNSET, Raw
 from molecule_core.ground.clock import Clock, rfc3339
 from molecule_core.ground.errors import CursorGone, NotFound
 from molecule_core.messages import rules, turns
-from molecule_core.messages.model import ACKED, EXPIRED, HANDED_OVER, DISCARDED, DeadLetter, Happened, Inbox, MessageState
+from molecule_core.messages.model import (
+    ACKED,
+    DISCARDED,
+    EXPIRED,
+    HANDED_OVER,
+    DeadLetter,
+    Happened,
+    Inbox,
+    MessageState,
+)
 from molecule_core.org.model import PUSH, Status, Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store

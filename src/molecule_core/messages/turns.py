@@ -1,4 +1,4 @@
-"""Decisions about pushes: what an agent's answer means, when to try again, what may go out now, whose turn it is. Pure."""
+"""Decisions about pushes: what an agent's answer means, when to try again, what may go out, whose turn it is. Pure."""
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The hand that makes messages: what is sent, said to the user, logged and read. What becomes of them is `handing`'s."""
+"""The hand that makes messages: what is sent, said to the user, logged, read. What becomes of them is `handing`'s."""
 
 import asyncio
 from collections.abc import Generator

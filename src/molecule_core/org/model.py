@@ -4,7 +4,6 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-
 POLL, PUSH = "poll", "push"
 """How messages reach an agent: it takes them, or they are posted to its url."""
 
