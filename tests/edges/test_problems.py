@@ -28,6 +28,7 @@ COMMAND_LINE_ONLY = {
     errors.BackupFailed,
     errors.BadSettings,
     errors.StoreDamaged,
+    errors.CommandFailed,
     errors.LoginLinkFailed,
 }
 NOT_FROM_OUTSIDE = {

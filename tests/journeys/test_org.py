@@ -4,8 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from molecule_core.ground.limits import Limits
 from tests.engines import Engine
 from tests.journeys.patience import refused

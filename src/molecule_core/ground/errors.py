@@ -256,6 +256,10 @@ class BackupFailed(MoleculeError):
     """that did not work: {reason}"""
 
 
+class CommandFailed(MoleculeError):
+    """that did not work: {reason}"""
+
+
 class LoginLinkFailed(MoleculeError):
     """no login link: {reason}"""
 

@@ -253,6 +253,7 @@ class Delivery:
         known = self._org.workspace(workspace_id) or seat
         is_silent = known is not None and offline_since(known, self._org.pulse(workspace_id)) is not None
         health.failures += 1
+        health.well_since = 0
         health.failed_at_url = None if seat is None else seat.url
         health.failed_silent = is_silent
         if health.failures >= self._limits.circuit_failures:

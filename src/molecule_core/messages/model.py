@@ -281,7 +281,7 @@ class Head(NamedTuple):
 
 class Room(Struct, frozen=True):
     """What a push agent can take now: `capacity` at once, of which `active` are taken by its own account, and no more
-    than `most` new ones. Waits that were noted before `well_since` need not be waited for, nor before `free_since`
+    than `most` new ones. Waits that were noted until `well_since` need not be waited for, nor before `free_since`
     those of an agent that had no time. `look_at`: when to look again. Times in microseconds."""
 
     capacity: int

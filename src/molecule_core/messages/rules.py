@@ -12,6 +12,7 @@ from molecule_core.messages.model import (
     DEAD,
     HANDED_OVER,
     STORED,
+    WAKE_ASKED,
     Draft,
     Handout,
     Happened,
@@ -145,10 +146,16 @@ def in_order(state: MessageState, noted: Iterable[Happened]) -> list[Happened]:
     """What became of a message, one after the other. An ack of a whole range also covers what was settled before: that
     tells nothing new."""
     found = [Happened(STORED, state.created_at, 0, None)]
-    for each in sorted(noted, key=lambda note: (note.at, note.attempt or 1 << 62, _SAME_MOMENT.get(note.tick, 0))):
+    for each in sorted(noted, key=_place_in_time):
         if each.tick != ACKED or found[-1].tick not in (ACKED, DEAD):
             found.append(each)
     return found
+
+
+def _place_in_time(note: Happened) -> tuple[int, int, int]:
+    """Of one moment: the wish to be woken, then each attempt, then what was settled without naming one."""
+    attempt = -1 if note.tick == WAKE_ASKED else note.attempt or 1 << 62
+    return note.at, attempt, _SAME_MOMENT.get(note.tick, 0)
 
 
 def offline_since(seat: Workspace, pulse: Pulse) -> int | None:

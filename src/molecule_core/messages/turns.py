@@ -102,7 +102,7 @@ def takeable(heads: list[Head], room: Room, now: int) -> tuple[list[Head], int |
 
 
 def _need_not_wait(head: Head, room: Room) -> bool:
-    return room.well_since > head.noted_at or (head.busy == 1 and room.free_since > head.noted_at)
+    return room.well_since >= head.noted_at or (head.busy == 1 and room.free_since > head.noted_at)
 
 
 def rpc_answer(rpc_id: str | int | None, answer: str) -> bytes:
