@@ -6,16 +6,11 @@ come at the beginning or later, leave, and go on from their cursor, through any 
 """
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-import molecule_core
 from molecule_core.access.memory import Remembered
 from molecule_core.access.writer import AccessWriter
 from molecule_core.ground.clock import SystemClock
@@ -35,6 +30,7 @@ from molecule_core.store.postgres import PostgresStore
 from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.wire.a2a import read_send
+from proofs.children import as_a_child
 from proofs.lateness import prepare_database
 from proofs.ledger import Ledger, read_ledger
 from proofs.progress import Progress
@@ -364,14 +360,10 @@ def _row(seat: Workspace, id_: str, seq: int, inbound_no: int) -> Activity:
     )
 
 
-def main() -> None:
-    """Reads a Setting from the first argument, prints a Verdict."""
-    setting = msgspec.json.decode(sys.argv[1], type=Setting, dec_hook=lambda _type, text: Path(text))
-    if setting.package is not None and setting.package not in Path(molecule_core.__file__).parents:
-        sys.exit(f"molecule_core came from {molecule_core.__file__}, not from {setting.package}")
-    run = partial(Crowd(setting).run)
-    print(msgspec.json.encode(asyncio.run(run())).decode())
+async def run(setting: Setting) -> Verdict:
+    """One run of the crowd."""
+    return await Crowd(setting).run()
 
 
 if __name__ == "__main__":
-    main()
+    as_a_child(run)

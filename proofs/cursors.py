@@ -3,40 +3,15 @@
 The crowd (crowd.py) runs in a process of its own, so that a control's copy of the package can be put in its way.
 """
 
-import asyncio
-import os
-import sys
-
-import msgspec
-
+from proofs.children import in_a_child
 from proofs.controls import Control
-from proofs.settings import ROOT, Proof, Setting
+from proofs.settings import Proof, Setting
 from proofs.verdicts import Verdict
-
-# The bound of every proof.
-_MOST_SECONDS = 600.0
 
 
 async def run(setting: Setting) -> Verdict:
     """`setting.size` events by eight writers, followed by sixteen readers. RuntimeError: the crowd broke down."""
-    given = msgspec.json.encode(setting, enc_hook=str).decode()
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "proofs.crowd", given),
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": setting.python_path()},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(_MOST_SECONDS):
-            told, trouble = await child.communicate()
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode:
-        raise RuntimeError(f"the crowd ended with {child.returncode}:\n{trouble.decode(errors='replace')}")
-    return msgspec.json.decode(told, type=Verdict)
+    return await in_a_child("proofs.crowd", setting)
 
 
 _LOCK = '''_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"'''

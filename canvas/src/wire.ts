@@ -170,6 +170,37 @@ export interface EndedChain {
   by: string;
 }
 
+/** What became of the messages of one inbox from `first_seq` to `last_seq`: wake_asked, handed_over or acked. */
+export interface MessageTick {
+  tick: string;
+  first_seq: number;
+  last_seq: number;
+  at: string;
+  attempt?: number;
+  reason?: string;
+}
+
+/** A message was given up: expired, unreachable or refused. A person can requeue or discard it. */
+export interface MessageDead {
+  activity_id: string;
+  seq: number;
+  reason: string;
+  detail: string | null;
+  attempts: number;
+}
+
+/** A dead letter is handed out again. */
+export interface MessageRequeued {
+  activity_id: string;
+  seq: number;
+}
+
+/** A dead letter is done with for good. */
+export interface MessageDiscarded {
+  activity_id: string;
+  seq: number;
+}
+
 /** An agent is there. */
 export interface Heartbeat {
   active_tasks: number;
@@ -433,6 +464,10 @@ export interface EventPayloads {
   CHAIN_FROZEN: FrozenChain;
   CHAIN_RELEASED: ReleasedChain;
   CHAIN_ENDED: EndedChain;
+  MESSAGE_TICK: MessageTick;
+  MESSAGE_DEAD: MessageDead;
+  MESSAGE_REQUEUED: MessageRequeued;
+  MESSAGE_DISCARDED: MessageDiscarded;
   WORKSPACE_HEARTBEAT: Heartbeat;
   TASK_UPDATED: TaskUpdated;
 }
@@ -468,6 +503,10 @@ export const JOURNALED = [
   "CHAIN_FROZEN",
   "CHAIN_RELEASED",
   "CHAIN_ENDED",
+  "MESSAGE_TICK",
+  "MESSAGE_DEAD",
+  "MESSAGE_REQUEUED",
+  "MESSAGE_DISCARDED",
 ] as const satisfies readonly EventName[];
 
 /** Events without them: the next one makes up for a lost one. */

@@ -20,6 +20,7 @@ from molecule_core.edges.app import App
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.chains import ChainEdge
+from molecule_core.edges.delivery import DeliveryEdge
 from molecule_core.edges.events import EventEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.messages import MessageEdge
@@ -34,11 +35,19 @@ from molecule_core.edges.system import SystemEdge
 from molecule_core.edges.tokens import TokenEdge
 from molecule_core.edges.tree import TreeEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
+from molecule_core.ground.addresses import NetPolicy
 from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.errors import BadSettings, MoleculeError, StoreUnavailable
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
+from molecule_core.ground.net import Fetcher, SafeFetcher
 from molecule_core.ground.settings import Settings
+from molecule_core.messages.delivery import Delivery
+from molecule_core.messages.handing import Handing
+from molecule_core.messages.letters import Letters
+from molecule_core.messages.model import EXPIRY
+from molecule_core.messages.pushing import Pushing
 from molecule_core.messages.reader import ChainReader, MessageReader
+from molecule_core.messages.tracking import Tracking
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgMirror, OrgReader, load_registry
 from molecule_core.org.registry import Registry
@@ -73,8 +82,10 @@ class Server:
         first_org: str = FIRST_ORG,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
+        fetcher: Fetcher | None = None,
     ) -> None:
         self.settings = settings
+        self._fetcher = fetcher or SafeFetcher(NetPolicy.of(settings.push_networks), settings.limits)
         self._first_org = first_org
         self.version = importlib.metadata.version("molecule-core")
         self._clock = clock or SystemClock()
@@ -95,8 +106,8 @@ class Server:
         self._wire(admin_token)
         self._timers = Timers(self.store, self._clock, self.wakeups)
         self._timers.owner(SWEEP, self._org.sweep)
-        self._worker: asyncio.Task[None] | None = None
-        self._followers: list[asyncio.Task[None]] = []
+        self._timers.owner(EXPIRY, self._letters.expire)
+        self._workers: list[asyncio.Task[None]] = []
 
     def _choose_store(self) -> Store:
         limits = self.settings.limits
@@ -153,12 +164,15 @@ class Server:
         org = OrgReader(registry)
         self._mirrors.keep(OrgMirror(registry), *OrgMirror.KINDS)
         self._mirrors.keep(access_reader, *AccessReader.KINDS)
-        writer = MessageWriter(store, org, wakeups, clock=clock, ids=ids, limits=limits)
+        writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits)
         reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
+        handing = Handing(store, org, wakeups, reader, clock=clock, limits=limits)
+        self._letters = Letters(store, org, clock=clock)
+        self.delivery = self._driver(org)
+        tracking = Tracking(store, org, wakeups, clock=clock, circuit_open_until=self.delivery.circuit_open_until)
         rates = Rates(limits, clock)
         catch_up = store.catch_up if store.shared else None
         guards = Guards(access_reader, org, self._hosts(), settings.cookie, catch_up)
-        chains = ChainReader(store)
         feed = Feed(store, wakeups, org, reader)
         snapshots = SnapshotReader(store, feed, org, reader, clock=clock, limits=limits)
         self.live = Live(feed, org, clock=clock, limits=limits)
@@ -184,17 +198,32 @@ class Server:
             ),
             OrgEdge(org_writer, access_writer, access_reader, org),
             PeopleEdge(access_writer, access_reader, self.live, public_url=settings.url),
-            WorkspaceEdge(org_writer, org, public_url=settings.url),
+            WorkspaceEdge(org_writer, org, self._fetcher, public_url=settings.url),
             TreeEdge(org_writer, org, public_url=settings.url),
             TokenEdge(access_writer, access_reader, self.live, public_url=settings.url),
-            RegistryEdge(org_writer, org, guards, clock=clock, limits=limits),
-            MessageEdge(writer, reader, rates, clock=clock, limits=limits),
-            ChainEdge(writer.chains, chains, org, limits=limits),
+            RegistryEdge(org_writer, org, guards, self._fetcher, clock=clock, limits=limits),
+            MessageEdge(writer, handing, reader, tracking, rates, clock=clock, limits=limits),
+            DeliveryEdge(tracking, self._letters),
+            ChainEdge(writer.chains, ChainReader(store), org, limits=limits),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
         self.app = App(self.routes, guards, rates, ids=ids, limits=limits)
+
+    def _driver(self, org: OrgReader) -> Delivery:
+        """Whoever pushes."""
+        clock, limits = self._clock, self.settings.limits
+        pushing = Pushing(
+            self.store,
+            org,
+            self._letters,
+            clock=clock,
+            ids=self._ids,
+            randomness=self._randomness,
+            limits=limits,
+        )
+        return Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
 
     def _table(self) -> list[Route]:
         return self.routes.rows
@@ -222,12 +251,10 @@ class Server:
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
         await self._org.sweep("")
-        self._worker = asyncio.create_task(self._timers.work())
+        work = [self._timers.work(), self.delivery.work()]
         if self.store.shared:
-            self._followers = [
-                asyncio.create_task(follow(self.store, self.wakeups)),
-                asyncio.create_task(self._keep_saving()),
-            ]
+            work += [follow(self.store, self.wakeups), self._keep_saving()]
+        self._workers = [asyncio.create_task(each) for each in work]
 
     async def _open_to_others(self) -> None:
         """From here on this process hears what others ring, and they hear it."""
@@ -264,8 +291,8 @@ class Server:
         self.wakeups.close()
         self._closing.set()
         await self.live.close()
-        if self._worker is not None:
-            await asyncio.gather(self._worker, *self._followers)
+        if self._workers:
+            await asyncio.gather(*self._workers)
             if self.outdated is None:
                 await self._org.save_pulses()
         await self.store.close()

@@ -28,12 +28,15 @@ COMMAND_LINE_ONLY = {
     errors.BackupFailed,
     errors.BadSettings,
     errors.StoreDamaged,
+    errors.CommandFailed,
     errors.LoginLinkFailed,
     errors.OrgFileFailed,
 }
 NOT_FROM_OUTSIDE = {
     "unexpected": "takes a mistake of ours: shown with one planted, below",
     "platform_unavailable": "takes a store that fails: shown with one planted, below",
+    "unsafe_url": "no route of this version takes a url: every way to it in tests/fetch",
+    "fetch_failed": "no route of this version fetches: every way to it in tests/fetch",
     "talk_to_user_disabled": "no route of this version switches talk_to_user_enabled off",
 }
 

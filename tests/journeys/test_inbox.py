@@ -11,8 +11,8 @@ from tests.journeys.rawhttp import request, wire
 from tests.requirements import requirement
 
 UNKNOWN = "01900000-0000-7000-8000-000000000000"
-# Beside the server's own worker, which always waits for the next timer.
-WORKER = 1
+# The server's own two workers wait too: for the next timer, and for mail to push.
+WORKER = 2
 
 
 # -- waiting -----------------------------------------------------------------------------------------------------------

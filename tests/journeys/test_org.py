@@ -4,8 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from molecule_core.ground.limits import Limits
 from tests.engines import Engine
 from tests.journeys.patience import refused
@@ -166,22 +164,7 @@ async def test_two_organisations_cannot_have_one_name(server: Running) -> None:
 # -- registering -------------------------------------------------------------------------------------------------------
 
 
-@requirement("W2")
-@pytest.mark.parametrize("push", [{"url": "https://agent.example/"}, {"delivery_mode": "push"}])
-async def test_push_is_refused_with_the_words_that_say_what_to_do(server: Running, push: dict[str, str]) -> None:
-    seat = await server.seat("Ops")
-
-    registering = await refused(
-        seat.api.post("/registry/register", {"id": seat.id, "agent_card": {"name": "x"}, **push})
-    )
-    creating = await refused(server.admin.post("/workspaces", {"name": "P", **push}))
-
-    for error in (registering, creating):
-        assert error.status == 422
-        assert error.problem["error"] == "push comes later, register with delivery_mode poll"
-
-
-@requirement("W2", "M9")
+@requirement("M9")
 async def test_register_never_makes_a_seat_and_never_hands_out_a_token(server: Running) -> None:
     seat = await server.seat("Ops")
     before = await server.admin.get("/workspaces")
@@ -199,7 +182,7 @@ async def test_register_never_makes_a_seat_and_never_hands_out_a_token(server: R
     assert [each["id"] for each in await server.admin.get("/workspaces")] == [each["id"] for each in before]
 
 
-@requirement("W2", "M9")
+@requirement("M9")
 async def test_a_removed_seat_is_never_revived_by_its_agent(server: Running) -> None:
     seat = await server.seat("Ops")
     await remove(server.admin, seat)

@@ -22,8 +22,9 @@ from molecule_core.ground.errors import (
 )
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
+from molecule_core.messages import handing as handing_module
 from molecule_core.messages import rules
-from molecule_core.messages import writer as writer_module
+from molecule_core.messages.handing import Handing
 from molecule_core.messages.model import RECEIVE, Draft, Filters, LogEntry, Receipt, Sender
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
@@ -56,8 +57,9 @@ class World:
         self.store = cast(Any, open_store(engine, place, clock=self.clock, limits=limits))
         self.store._ring = self.wakeups.ring
         org = OrgReader(self.registry)
-        self.writer = MessageWriter(self.store, org, self.wakeups, clock=self.clock, ids=self.ids, limits=limits)
+        self.writer = MessageWriter(self.store, org, clock=self.clock, ids=self.ids, limits=limits)
         self.reader = MessageReader(self.store, org, self.wakeups, limits=limits, public_url="")
+        self.handing = Handing(self.store, org, self.wakeups, self.reader, clock=self.clock, limits=limits)
         self.run(self.store.open())
 
     def run(self, work: Awaitable[Any]) -> Any:
@@ -97,7 +99,7 @@ class World:
 def world_on(engine: Engine, folder: Path, postgres: str, limits: Limits | None = None) -> Iterator[World]:
     """A world until the block ends. The floor of an inbox moves in steps of two rows, so that it needs several."""
     with asyncio.Runner() as runner, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writer_module, "_FLOOR_STEP", 2)
+        patch.setattr(handing_module, "_FLOOR_STEP", 2)
         world = World(runner, engine, folder, postgres, limits or Limits(inbox_unhandled=LIMIT))
         try:
             yield world
@@ -211,7 +213,7 @@ class InboxMachine(RuleBasedStateMachine):
     def claim(self, which: int, lease: int, count: int) -> None:
         """The agent takes its mail."""
         box, world = self.boxes[which], self.world
-        rows = world.run(world.writer.claim(box.id, lease_seconds=lease, count=count))
+        rows = world.run(world.handing.claim(box.id, lease_seconds=lease, count=count))
         expected = box.claim(world.clock.now(), lease * SECOND, count)
         assert [(row.id, row.attempt) for row in rows] == expected
 
@@ -238,7 +240,7 @@ class InboxMachine(RuleBasedStateMachine):
             return
         message = candidates[choice % len(candidates)]
         attempt = None if older is None else message.attempt - older
-        found = self.world.refusal_or(self.world.writer.ack_one(box.id, message.id, attempt))
+        found = self.world.refusal_or(self.world.handing.ack_one(box.id, message.id, attempt))
         if message.handled:
             assert found == box.floor
         elif message.attempt and attempt is None:
@@ -252,7 +254,7 @@ class InboxMachine(RuleBasedStateMachine):
     def ack_upto(self, which: int, seq: int, attempt: int | None) -> None:
         """All up to a number is handled; the number may be behind the floor, or beyond all that ever came."""
         box = self.boxes[which]
-        found = self.world.refusal_or(self.world.writer.ack_upto(box.id, seq, attempt))
+        found = self.world.refusal_or(self.world.handing.ack_upto(box.id, seq, attempt))
         seq = min(seq, box.head)
         if seq <= box.floor:
             assert found == box.floor
@@ -268,7 +270,7 @@ class InboxMachine(RuleBasedStateMachine):
         if not box.head:
             return
         seq = 1 + choice % box.head
-        found = self.world.run(self.world.writer.ack_cursor(box.id, seq, Filters(source=source)))
+        found = self.world.run(self.world.handing.ack_cursor(box.id, seq, Filters(source=source)))
         if source is None:
             assert found == (box.floor if seq <= box.floor else box.handle([], upto=seq))
         else:
@@ -280,7 +282,7 @@ class InboxMachine(RuleBasedStateMachine):
         """Mail of the other inbox, a row of one's own log that is no mail, and what never was."""
         box, other = self.boxes[which], self.boxes[1 - which]
         for id_ in [box.own, "nonsense", *(each.id for each in other.inbox[-1:])]:
-            assert self.world.refusal_or(self.world.writer.ack_one(box.id, id_, 1)) is NotFound
+            assert self.world.refusal_or(self.world.handing.ack_one(box.id, id_, 1)) is NotFound
 
     @invariant()
     def the_store_says_what_the_model_says(self) -> None:
@@ -294,8 +296,8 @@ class InboxMachine(RuleBasedStateMachine):
             assert self.world.rows("last_inbound", key=box.id) == ([(len(box.inbox),)] if box.inbox else [])
             below = sum(each.seq <= box.floor for each in box.inbox)
             above = sum(each.handled for each in box.inbox) - below
-            state = self.world.rows("inbox_state", workspace_id=box.id) or [(0, 0, 0)]
-            assert state == [(box.floor, below, above)]
+            state = self.world.rows("inbox_state", workspace_id=box.id) or [(0, 0, 0, 0, 0)]
+            assert state == [(box.floor, below, above, 0, 0)]
             assert self.world.rows("handouts_upto", workspace_id=box.id, seq=box.floor) == []
             assert box.floor >= self.floors[which]
             self.floors[which] = box.floor
@@ -342,7 +344,7 @@ def _with_a_floor_that_stays(world: World, patch: pytest.MonkeyPatch) -> None:
         yield from ()
         return inbox
 
-    patch.setattr(writer_module, "_raised", stays)
+    patch.setattr(handing_module, "_raised", stays)
 
 
 def _without_leases(world: World, patch: pytest.MonkeyPatch) -> None:
@@ -386,11 +388,11 @@ def test_a_gap_that_closes_lets_the_floor_rise_over_all_that_was_handled_behind_
         ids.append(world.run(world.send(box, draft_of(None, str(number), None))).activity_id)
         world.run(world.writer.log(box, LogEntry(activity_type="agent_log")))
     for id_ in reversed(ids[1:]):
-        assert world.run(world.writer.ack_one(box, id_, None)) == 0
-    assert world.rows("inbox_state", workspace_id=box) == [(0, 0, LIMIT - 1)]
-    closing = world.writer.ack_one(box, ids[0], None) if last == "one" else world.writer.ack_upto(box, 1, None)
+        assert world.run(world.handing.ack_one(box, id_, None)) == 0
+    assert world.rows("inbox_state", workspace_id=box) == [(0, 0, LIMIT - 1, 0, 0)]
+    closing = world.handing.ack_one(box, ids[0], None) if last == "one" else world.handing.ack_upto(box, 1, None)
     assert world.run(closing) == 2 * LIMIT - 1
-    assert world.rows("inbox_state", workspace_id=box) == [(2 * LIMIT - 1, LIMIT, 0)]
+    assert world.rows("inbox_state", workspace_id=box) == [(2 * LIMIT - 1, LIMIT, 0, 0, 0)]
     assert world.rows("handouts_upto", workspace_id=box, seq=1_000) == []
 
 
@@ -443,12 +445,12 @@ def test_an_ack_beyond_all_that_came_does_not_swallow_what_is_just_coming(world:
     """The agent has not seen it, so it cannot have handled it."""
     (box,) = world.seats(1)
     world.run(world.send(box, draft_of(None, "seen", None)))
-    world.run(world.writer.claim(box, lease_seconds=60, count=10))
-    both = [world.send(box, draft_of(None, "new", None)), world.writer.ack_upto(box, 1_000_000, None)]
+    world.run(world.handing.claim(box, lease_seconds=60, count=10))
+    both = [world.send(box, draft_of(None, "new", None)), world.handing.ack_upto(box, 1_000_000, None)]
     found = _at_once(world, *(both if first == "send" else reversed(both)))
     assert not [each for each in found if isinstance(each, BaseException)]
     floor = next(each for each in found if isinstance(each, int))
-    rows = world.run(world.writer.claim(box, lease_seconds=60, count=10))
+    rows = world.run(world.handing.claim(box, lease_seconds=60, count=10))
     # Whichever came first, the floor counts exactly the messages that it covers, and no other is lost.
     assert world.rows("inbox_state", workspace_id=box)[0][:2] == (floor, floor)
     assert [row.seq for row in rows] == list(range(floor + 1, 3))
@@ -459,7 +461,7 @@ def test_each_message_is_handed_out_to_one_of_many_who_claim_at_once(world: Worl
     (box,) = world.seats(1)
     for number in range(LIMIT):
         world.run(world.send(box, draft_of(None, str(number), None)))
-    found = _at_once(world, *(world.writer.claim(box, lease_seconds=60, count=1) for _ in range(LIMIT + 2)))
+    found = _at_once(world, *(world.handing.claim(box, lease_seconds=60, count=1) for _ in range(LIMIT + 2)))
     assert [[(row.seq, row.attempt) for row in rows] for rows in found] == [
         [(1, 1)],
         [(2, 1)],
@@ -476,12 +478,12 @@ def test_a_claim_that_waits_gets_what_comes_and_what_comes_again(world: World) -
     clock = world.clock
 
     async def story() -> list[Any]:
-        waiting = asyncio.create_task(world.writer.claim(box, lease_seconds=10, count=5, wait=100))
+        waiting = asyncio.create_task(world.handing.claim(box, lease_seconds=10, count=5, wait=100))
         while not clock.sleepers:
             await clock.advance(0)
         await world.send(box, draft_of(None, "hi", None))
         first = await waiting
-        again = asyncio.create_task(world.writer.claim(box, lease_seconds=10, count=5, wait=100))
+        again = asyncio.create_task(world.handing.claim(box, lease_seconds=10, count=5, wait=100))
         while not clock.sleepers:
             await clock.advance(0)
         await clock.advance(9.9)

@@ -46,6 +46,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "database": ("postgresql://db", "postgresql://db"),
     "public_url": ("https://m.example", "https://m.example"),
     "allowed_hosts": ("a.example,b.example", ("a.example", "b.example")),
+    "push_networks": ("10.0.0.0/8, fd00::/8", ("10.0.0.0/8", "fd00::/8")),
     "log_level": ("debug", "debug"),
     "log_format": ("json", "json"),
 }

@@ -23,7 +23,7 @@ TEMPLATES = Door(("instructions.language",))
 FENCES = {
     "starlette": WEB,
     "uvicorn": WEB,
-    "httptools": WEB,
+    "httptools": Door((*WEB.rooms, "ground.net")),  # it parses HTTP and knows no web: docs/decisions/0011-safe-fetch.md
     "uvloop": WEB,
     "websockets": WEB,
     "multipart": WEB,

@@ -26,7 +26,15 @@ class Row:
     may_import: tuple[str, ...]
 
 
-EDGES = ("edges", "views", "slices.{writer,reader,rules,model}", "wire", "ground")
+# messages.*: the other hands of the messages slice, and its reader and rules of delivery.
+EDGES = (
+    "edges",
+    "views",
+    "slices.{writer,reader,rules,model}",
+    "messages.{handing,letters,lineage,tracking,turns}",
+    "wire",
+    "ground",
+)
 
 HOUSE = (
     Row("__init__", ()),
@@ -75,12 +83,22 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "attachments": ("rules", "model"),
         # What has no content two agents can exchange for ever: a table of its own.
         "smalltalk": (),
-        "rules": ("model", "smalltalk"),
-        # Parts of the one writer, each with its own noun: they name the statements of chains and broadcasts.
-        "chains": ("rules", "reader", "model", "queries"),
-        "broadcasts": ("chains", "rules", "model", "queries"),
-        "writer": (*INSIDE["writer"], "attachments", "chains", "broadcasts"),
-        "delivery": ("writer", "reader", "rules", "model"),
+        # The model of chains: a second half of the noun, which the first need not know.
+        "lineage": (),
+        "rules": ("model", "lineage", "smalltalk"),
+        "reader": (*INSIDE["reader"], "lineage"),
+        # One inbox has several hands: who sends, with what chains and broadcasts need, who hands out and settles, who
+        # gives up, who pushes. `delivery` talks to agents and writes nothing itself; `turns` and `tracking` are rules
+        # and reads that belong to delivery alone.
+        "chains": ("rules", "reader", "model", "lineage", "queries"),
+        "broadcasts": ("chains", "rules", "model", "lineage", "queries"),
+        "handing": ("reader", "rules", "model"),
+        "writer": (*INSIDE["writer"], "attachments", "chains", "broadcasts", "handing", "lineage"),
+        "letters": ("handing", "rules", "model"),
+        "turns": ("model",),
+        "pushing": ("writer", "letters", "handing", "rules", "turns", "model"),
+        "delivery": ("pushing", "turns", "rules", "model"),
+        "tracking": ("rules", "turns", "model"),
     },
     "org": {
         "registry": ("model",),
@@ -110,7 +128,7 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
 
 # The files that together are the one writer of a slice: only they may name statements that write.
 HANDS: dict[str, tuple[str, ...]] = {
-    "messages": ("writer", "chains", "broadcasts"),
+    "messages": ("writer", "chains", "broadcasts", "handing", "letters", "pushing"),
     "org": ("writer", "seats"),
     "access": ("writer", "people"),
 }

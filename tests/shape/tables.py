@@ -17,6 +17,10 @@ TABLES: dict[str, str] = {
     "activities": "messages",
     "inboxes": "messages",
     "handouts": "messages",
+    "handovers": "messages",
+    "dead_letters": "messages",
+    "pushes": "messages",
+    "push_targets": "messages",
     "read_marks": "messages",
     "chains": "messages",
 }

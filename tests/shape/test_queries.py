@@ -112,7 +112,7 @@ def test_a_writing_query_in_another_hand_is_a_finding(tmp_path: Path, path: str)
     }
     module = path.removesuffix(".py").replace("/", ".")
     assert find_misused_queries(plant(tmp_path, files)) == [
-        f"src/molecule_core/{path}:2 {module} names insert_person, which only access.writer may"
+        f"src/molecule_core/{path}:2 {module} names insert_person, which only access.writer or access.people may"
     ]
 
 

@@ -111,9 +111,19 @@ async def shape_of(engine: Engine, place: str) -> dict[str, list[tuple[Any, ...]
     return {name: await asked(engine, place, sql) for name, sql in wishes[engine].items()}
 
 
+# What later columns of older rows hold.
+LATER = {"inboxes": (0, 0), "handouts": (0, None)}
+
+
 def without_version(rows: Rows) -> Rows:
     """Rows but for the one that a migration is to change."""
     return {**rows, "meta": [row for row in rows["meta"] if row[0] != "schema"]}
+
+
+def brought_forward(rows: Rows) -> Rows:
+    """Rows of the first schema as they are in this one."""
+    longer = {table: [(*row, *LATER[table]) for row in rows[table]] for table in LATER}
+    return without_version({**rows, **longer})
 
 
 async def opened(engine: Engine, place: str) -> str:
@@ -149,7 +159,7 @@ async def test_every_row_is_kept_and_a_second_opening_changes_nothing(engine: En
     assert before["events"] == sorted(ROWS["events"], key=repr)
     for _ in range(2):
         await opened(engine, place)
-        assert without_version(await rows_of(engine, place)) == without_version(before)
+        assert without_version(await rows_of(engine, place)) == brought_forward(before)
         for table in NEW:
             assert await asked(engine, place, f"SELECT * FROM {table}") == []  # noqa: S608
 
@@ -191,7 +201,7 @@ async def test_sqlite_leaves_a_copy_of_what_was_for_its_owner_alone(tmp_path: Pa
     back.mkdir()
     copy.rename(back / "molecule.db")
     await opened("sqlite", str(back / "molecule.db"))
-    assert without_version(await rows_of("sqlite", str(back / "molecule.db"))) == without_version(before)
+    assert without_version(await rows_of("sqlite", str(back / "molecule.db"))) == brought_forward(before)
 
 
 @requirement("O1")

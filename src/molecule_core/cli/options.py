@@ -35,6 +35,12 @@ def serve_options(command: F) -> F:
     """The flags of the verbs that serve."""
     for option in (
         click.option("--allowed-host", "allowed_hosts", multiple=True, help="Another host name to answer for."),
+        click.option(
+            "--push-network",
+            "push_networks",
+            multiple=True,
+            help="A network (10.20.0.0/16) that urls of agents may lead to, beside public addresses.",
+        ),
         click.option("--public-url", help="The address that agents and people are told, behind a proxy."),
         click.option("--log-format", type=click.Choice(["text", "json"]), help="How to log.  [default: text]"),
         click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="What to log."),
@@ -47,9 +53,7 @@ def serve_options(command: F) -> F:
 
 def settings_from(**flags: Any) -> Settings:
     """The settings in force for these flags."""
-    if not flags.get("allowed_hosts"):
-        flags["allowed_hosts"] = None
-    return load_settings(environment(), flags)
+    return load_settings(environment(), {name: value for name, value in flags.items() if value != ()})
 
 
 def prepare_state(settings: Settings) -> Path:

@@ -21,7 +21,7 @@ from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.chains import Chains
-from molecule_core.messages.model import Chain, ChainMessage, State
+from molecule_core.messages.lineage import Chain, ChainMessage, State
 from molecule_core.messages.reader import ChainReader
 from molecule_core.org.reader import OrgReader
 from molecule_core.wire.chains import ChainDetail, ChainLine, ChainPage, ChainRow

@@ -1,6 +1,7 @@
 """Messages over REST and JSON-RPC: send, notify, read, acknowledge, chat."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -25,9 +26,17 @@ from molecule_core.edges.routes import (
     whole_number,
 )
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
-from molecule_core.ground.errors import CursorGone, InvalidCaller, InvalidField, InvalidMessage, MoleculeError
+from molecule_core.ground.errors import (
+    CursorGone,
+    InvalidCaller,
+    InvalidField,
+    InvalidMessage,
+    MoleculeError,
+    NotTaken,
+)
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id, shorten
+from molecule_core.messages.handing import Handing
 from molecule_core.messages.model import (
     LOGGABLE,
     RECEIVE,
@@ -41,7 +50,10 @@ from molecule_core.messages.model import (
     Shown,
 )
 from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.tracking import Tracking
+from molecule_core.messages.turns import rpc_answer
 from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.model import PUSH
 from molecule_core.wire.a2a import error_answer, is_envelope, queued_answer, read_send, rpc_id_of
 from molecule_core.wire.activity import ActivityRow, ChatPage
 
@@ -75,10 +87,20 @@ class MessageEdge:
     """The routes of messages."""
 
     def __init__(
-        self, writer: MessageWriter, reader: MessageReader, rates: Rates, *, clock: Clock, limits: Limits
+        self,
+        writer: MessageWriter,
+        handing: Handing,
+        reader: MessageReader,
+        tracking: Tracking,
+        rates: Rates,
+        *,
+        clock: Clock,
+        limits: Limits,
     ) -> None:
         self._rates = rates
         self._writer = writer
+        self._handing = handing
+        self._tracking = tracking
         self._reader = reader
         self._clock = clock
         self._limits = limits
@@ -112,9 +134,10 @@ class MessageEdge:
 
     # -- in ------------------------------------------------------------------------------------------------------------
 
-    def send(self, call: Call) -> Answer | Later:
+    def send(self, call: Call) -> Answer | Later | Coroutine[Any, Any, Answer]:
         """A message to a workspace. Once JSON-RPC was understood, a refusal of the message speaks it too: with the
-        status that older clients look at, or with 200 for a client that names its A2A version."""
+        status that older clients look at, or with 200 for a client that names its A2A version. A push agent's own
+        answer is waited for, for a while."""
         body = call.json()
         version = call.header(b"a2a-version")
         speaks_rpc = version is not None or is_envelope(body)
@@ -130,7 +153,45 @@ class MessageEdge:
             draft = self._draft(call, body, version)
         except SPOKEN_IN_JSON_RPC as error:
             return _rpc_refusal(rpc_id, error, speaks_rpc, version)
+        if call.target.delivery_mode == PUSH:
+            return self._send_and_wait(call, rpc_id, draft, answer)
         return Later(self._writer.send(call.target.id, draft), answer)
+
+    async def _send_and_wait(
+        self,
+        call: Call,
+        rpc_id: str | int | None,
+        draft: Draft,
+        receipt_of: "Callable[[asyncio.Future[Receipt]], Answer]",
+    ) -> Answer:
+        """The answer of a push agent, or, if it has no time or its answer does not come soon, a receipt."""
+        seconds = self._patience(call)
+        sending = self._writer.send(call.target.id, draft)
+        await asyncio.wait((sending,))
+        if sending.cancelled() or sending.exception() is not None:
+            return receipt_of(sending)
+        receipt = sending.result()
+        state = await self._tracking.answer(call.target.id, receipt.activity_id, seconds)
+        if state is not None and state.answer is not None:
+            return Answer(rpc_answer(rpc_id, state.answer))
+        if state is not None and state.dead:
+            raise NotTaken(reason=state.dead_reason, detail=state.dead_detail)
+        depth = await self._tracking.depth(call.target.id)
+        why = "the agent has not answered yet; ask for its answer under a2a/queue"
+        if state is not None:
+            why = "the agent is busy or could not be reached; the message waits for it"
+        at = rfc3339(receipt.created_at)
+        told = queued_answer(rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at)
+        queued = {"queued": True, "queue_id": receipt.activity_id, "queue_depth": depth, "message": why}
+        return json_answer({**told, "delivery_mode": "push-async" if state is None else PUSH, **queued}, 202)
+
+    def _patience(self, call: Call) -> int:
+        """The seconds that a sender waits for a push agent. Raises InvalidField."""
+        asked = call.header(b"x-timeout")
+        if asked is None:
+            return self._limits.patience_seconds
+        most = self._limits.patience_most_seconds
+        return whole_number({"X-Timeout": asked.strip()}, "X-Timeout", least=0, most=most) or 0
 
     def _draft(self, call: Call, body: Any, version: str | None) -> Draft:
         sent = read_send(body, version=version, limits=self._limits)
@@ -251,14 +312,14 @@ class MessageEdge:
         if seq is None:
             raise CursorGone(name="since_id")
         if call.is_own and filters.activity_type in (None, RECEIVE):
-            await self._writer.ack_cursor(call.target.id, seq, filters)
+            return await self._handing.read_behind(call.target.id, seq, filters, count, wait=wait)
         return await self._reader.after(call.target.id, seq, filters, count, wait=wait)
 
     async def _claimed(self, call: Call, lease: int, count: int, wait: int) -> list[Shown]:
         """Only the agent itself takes its mail."""
         if not call.is_own:
             raise InvalidField(reason="claim is for the workspace's own token; read without it")
-        return await self._writer.claim(call.target.id, lease_seconds=lease, count=count, wait=wait)
+        return await self._handing.claim(call.target.id, lease_seconds=lease, count=count, wait=wait)
 
     async def ack(self, call: Call) -> Answer:
         """What is handled does not come again."""
@@ -266,12 +327,12 @@ class MessageEdge:
         if (ack.acked_seq is None) == (ack.activity_id is None):
             raise InvalidField(reason="name either acked_seq or activity_id")
         if ack.activity_id is not None:
-            floor = await self._writer.ack_one(call.target.id, ack.activity_id, ack.attempt)
+            floor = await self._handing.ack_one(call.target.id, ack.activity_id, ack.attempt)
         else:
             seq = ack.acked_seq or 0
             if not 0 <= seq < 1 << 62:
                 raise InvalidField(reason="acked_seq must be the seq of a row")
-            floor = await self._writer.ack_upto(call.target.id, seq, ack.attempt)
+            floor = await self._handing.ack_upto(call.target.id, seq, ack.attempt)
         return json_answer({"last_acked_seq": floor})
 
     async def chat(self, call: Call) -> Answer:

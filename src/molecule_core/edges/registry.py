@@ -8,11 +8,12 @@ from molecule_core.access.model import Kind, Role
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.routes import EVERYBODY, WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import Clock
-from molecule_core.ground.errors import InvalidField, MayNotTalk, PushNotYet
+from molecule_core.ground.errors import InvalidField, MayNotTalk
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.net import Fetcher
 from molecule_core.ground.text import shorten
 from molecule_core.org import rules
-from molecule_core.org.model import Pulse, Workspace
+from molecule_core.org.model import POLL, Pulse, Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.writer import OrgWriter
 
@@ -72,7 +73,17 @@ class PeerRow(Struct):
 class RegistryEdge:
     """The routes under /registry."""
 
-    def __init__(self, writer: OrgWriter, org: OrgReader, guards: Guards, *, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self,
+        writer: OrgWriter,
+        org: OrgReader,
+        guards: Guards,
+        fetcher: Fetcher,
+        *,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        self._fetcher = fetcher
         self._writer = writer
         self._org = org
         self._guards = guards
@@ -100,11 +111,11 @@ class RegistryEdge:
         """An agent takes its seat. Never makes one, never hands out a token."""
         asked = call.read(Register)
         workspace = self._own(call, asked.id)
-        if asked.url or asked.delivery_mode == "push":
-            raise PushNotYet
-        if asked.delivery_mode not in (None, "", "poll"):
-            raise InvalidField(reason="delivery_mode must be poll or push")
-        workspace = await self._writer.register(workspace.id, asked.agent_card)
+        if asked.url and (asked.delivery_mode or workspace.delivery_mode) != POLL:
+            await self._fetcher.check(asked.url)
+        workspace = await self._writer.register(
+            workspace.id, asked.agent_card, asked.delivery_mode or None, asked.url or None
+        )
         return json_answer({"status": "registered", "delivery_mode": workspace.delivery_mode})
 
     async def heartbeat(self, call: Call) -> Answer:

@@ -19,9 +19,10 @@ from molecule_core.edges.routes import (
     whole_number,
 )
 from molecule_core.ground.clock import rfc3339
-from molecule_core.ground.errors import CursorGone, InvalidField, MayNotTalk, NotFound, PushNotYet, WorkspaceRemoved
+from molecule_core.ground.errors import CursorGone, InvalidField, MayNotTalk, NotFound, WorkspaceRemoved
+from molecule_core.ground.net import Fetcher
 from molecule_core.org import rules
-from molecule_core.org.model import NewWorkspace, Status, Workspace
+from molecule_core.org.model import POLL, PUSH, NewWorkspace, Status, Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.writer import OrgWriter
 from molecule_core.wire.events import WorkspaceView
@@ -38,7 +39,7 @@ class Point(Struct):
 
 
 class Create(Struct):
-    """A seat that is to be made. Without a url it polls, which is all this version offers."""
+    """A seat that is to be made. Without a url it polls; with one, its messages are pushed there."""
 
     name: str
     org_id: str | None = None
@@ -89,7 +90,8 @@ class TreeNode(Struct):
 class WorkspaceEdge:
     """The routes of workspaces and their tree."""
 
-    def __init__(self, writer: OrgWriter, org: OrgReader, *, public_url: str) -> None:
+    def __init__(self, writer: OrgWriter, org: OrgReader, fetcher: Fetcher, *, public_url: str) -> None:
+        self._fetcher = fetcher
         self._writer = writer
         self._org = org
         self._public_url = public_url
@@ -114,7 +116,8 @@ class WorkspaceEdge:
     async def create(self, call: Call) -> Answer:
         """A new seat, with its token: the only time that it is shown."""
         asked = call.read(Create)
-        _check_delivery(asked.url, asked.delivery_mode)
+        mode = asked.delivery_mode or (PUSH if asked.url else POLL)
+        await self._check_url(mode, asked.url)
         check_numbers(asked.tier, asked.max_concurrent_tasks)
         place = asked.canvas or Point()
         new = NewWorkspace(
@@ -123,6 +126,8 @@ class WorkspaceEdge:
             role=asked.role,
             runtime=asked.runtime or "generic-mcp",
             external=asked.external,
+            delivery_mode=mode,
+            url=asked.url,
             tier=asked.tier,
             max_concurrent_tasks=asked.max_concurrent_tasks,
             instruction_template_id=asked.instruction_template_id,
@@ -144,6 +149,11 @@ class WorkspaceEdge:
             },
             201,
         )
+
+    async def _check_url(self, mode: str | None, url: str | None) -> None:
+        """A url that is to be kept is one that the server may ask. Raises UnsafeUrl, FetchFailed."""
+        if url and mode != POLL:
+            await self._fetcher.check(url)
 
     def _org_for(self, call: Call, org_id: str | None) -> str:
         """The organisation a new seat belongs to: the person's own; for the admin, the named or the first one."""
@@ -190,9 +200,9 @@ class WorkspaceEdge:
         asked = call.read(Change)
         fields = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not UNSET}
         check_numbers(fields.get("tier", 1), fields.get("max_concurrent_tasks", 1))
-        _check_delivery(fields.get("url"), fields.get("delivery_mode"))
-        if not fields.get("delivery_mode", "poll"):  # empty, as older clients have it
+        if not fields.get("delivery_mode", POLL):  # empty, as older clients have it
             del fields["delivery_mode"]
+        await self._check_url(fields.get("delivery_mode"), fields.get("url"))
         return json_answer(self._view(await self._writer.change(call.target.id, fields)))
 
     async def remove(self, call: Call) -> Answer:
@@ -222,13 +232,6 @@ class WorkspaceEdge:
     def _node(self, workspace: Workspace) -> TreeNode:
         below = [self._node(child) for child in self._org.children(workspace)]
         return TreeNode(workspace.id, workspace.name, workspace.role, workspace.status.value, below)
-
-
-def _check_delivery(url: str | None, delivery_mode: str | None) -> None:
-    if url or delivery_mode == "push":
-        raise PushNotYet
-    if delivery_mode not in (None, "", "poll"):
-        raise InvalidField(reason="delivery_mode must be poll or push")
 
 
 def check_numbers(tier: Any, max_concurrent_tasks: Any) -> None:

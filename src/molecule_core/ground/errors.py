@@ -130,8 +130,8 @@ class OrgExists(MoleculeError):
     """an organisation named {name!r} exists already. Choose another name."""
 
 
-class PushNotYet(MoleculeError):
-    """push comes later, register with delivery_mode poll"""
+class UrlMissing(MoleculeError):
+    """url is required for push-mode workspaces"""
 
 
 class WorkspaceRemoved(MoleculeError):
@@ -233,8 +233,27 @@ class StaleAttempt(MoleculeError):
     """this ack is for attempt {attempt}, but the message was handed out again as attempt {current}. Handle that one."""
 
 
+class NotDead(MoleculeError):
+    """this message is no dead letter any more: it was {state}. GET its ticks to see where it is."""
+
+
+class NotTaken(MoleculeError):
+    """the agent did not take this message ({reason}): {detail}. It is a dead letter; an operator can requeue it."""
+
+
 class AttemptMissing(MoleculeError):
     """this message was handed out by a claim: name its attempt in the ack"""
+
+
+# -- what the server fetches from elsewhere ----------------------------------------------------------------------------
+
+
+class UnsafeUrl(MoleculeError):
+    """this url cannot be used: {reason}"""
+
+
+class FetchFailed(MoleculeError):
+    """the other side could not be reached, or gave no usable answer: {reason}"""
 
 
 # -- the server's own state --------------------------------------------------------------------------------------------
@@ -281,6 +300,10 @@ class SchemaTooNew(MoleculeError):
 
 
 class BackupFailed(MoleculeError):
+    """that did not work: {reason}"""
+
+
+class CommandFailed(MoleculeError):
     """that did not work: {reason}"""
 
 

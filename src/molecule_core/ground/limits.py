@@ -76,4 +76,17 @@ class Limits(Struct, frozen=True, kw_only=True):
     look_again_seconds: Annotated[
         Count, Meta(description="with several processes: who waits looks again, should a wake-up get lost")
     ] = 5
+    push_seconds: Annotated[Count, Meta(description="until an agent has answered a push")] = 300
+    push_concurrency: Annotated[Count, Meta(description="pushes under way at once")] = 64
+    push_answer_bytes: Annotated[Count, Meta(description="an agent's answer to a push")] = 10 << 20
+    delivery_attempts: Annotated[Count, Meta(description="failed pushes of one message, then it is a dead letter")] = 12
+    refused_attempts: Annotated[Count, Meta(description="the same if the agent refuses it (4xx)")] = 3
+    circuit_failures: Annotated[Count, Meta(description="failed pushes to one agent in a row, then a pause")] = 5
+    circuit_seconds: Annotated[Count, Meta(description="length of that pause; one push then probes the agent")] = 60
+    patience_seconds: Annotated[Count, Meta(description="a sender waits for a push agent's answer")] = 20
+    patience_most_seconds: Annotated[Count, Meta(description="the same with X-Timeout, at most")] = 300
+    expires_seconds: Annotated[Count, Meta(description="life that a sender may give a message, at most")] = 30 * 86_400
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000
+    url_length: Annotated[Count, Meta(description="a url that the server may be asked to call, characters")] = 2048
+    resolve_seconds: Annotated[Count, Meta(description="a name is looked up while its url is registered")] = 5
+    answer_header_bytes: Annotated[Count, Meta(description="status and headers of an answer to the server")] = 32 << 10

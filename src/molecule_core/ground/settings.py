@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
+from molecule_core.ground.addresses import NetPolicy
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.limits import Limits
 
@@ -27,6 +28,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How agents and people reach the server; empty: its own host and port."""
     allowed_hosts: tuple[str, ...] = ()
     """Host names it answers for, beside its own and those of loopback."""
+    push_networks: tuple[str, ...] = ()
+    """Networks (`10.20.0.0/16`) that urls of agents may lead to beside public addresses, over http too."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     limits: Limits = field(default_factory=Limits)
@@ -48,6 +51,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         return "__Host-molecule" if self.url.startswith("https:") else f"molecule_{self.port}"
 
 
+LISTS = ("allowed_hosts", "push_networks")
+"""The settings that hold several values; in the environment commas stand between them."""
+
+
 def load_settings(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
     """The settings in force. Raises BadSettings, which names the one that is wrong."""
     file = environ.get("MOLECULE_CONFIG", "")
@@ -57,7 +64,7 @@ def load_settings(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Setti
         raise BadSettings(reason=f"limits must be a table of limits, not {limits!r}")
     for name in Settings.__struct_fields__:
         if (text := environ.get(f"MOLECULE_{name.upper()}")) and name != "limits":
-            values[name] = tuple(filter(None, map(str.strip, text.split(",")))) if name == "allowed_hosts" else text
+            values[name] = tuple(filter(None, map(str.strip, text.split(",")))) if name in LISTS else text
     for name in Limits.__struct_fields__:
         if text := environ.get(f"MOLECULE_LIMIT_{name.upper()}"):
             limits[name] = text
@@ -93,9 +100,11 @@ def _checked(values: dict[str, Any], limits: dict[str, Any]) -> Settings:
         if isinstance(value, str) and not (value.isascii() and value.isdigit()):
             raise BadSettings(reason=f"Expected a whole number, got {value!r} - at `$.limits.{name}`")
     try:
-        return msgspec.convert({**values, "limits": limits}, Settings, strict=False)
+        settings = msgspec.convert({**values, "limits": limits}, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise BadSettings(reason=str(error)) from None
+    NetPolicy.of(settings.push_networks)
+    return settings
 
 
 def own_admin_token(environ: Mapping[str, str]) -> str:

@@ -16,8 +16,8 @@ from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
 from molecule_core.messages import rules
 from molecule_core.messages.chains import Chains
+from molecule_core.messages.lineage import BEGINS, Link
 from molecule_core.messages.model import (
-    BEGINS,
     BROADCAST,
     BROADCAST_SENT,
     KIND_BROADCAST,
@@ -29,7 +29,6 @@ from molecule_core.messages.model import (
     Announcement,
     Draft,
     Inbox,
-    Link,
 )
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader

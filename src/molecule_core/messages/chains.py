@@ -12,7 +12,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import ChainFrozen, ChainNotFrozen, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
-from molecule_core.messages.model import BEGINS, Cause, Chain, Link, State
+from molecule_core.messages.lineage import BEGINS, Cause, Chain, Link, State
 from molecule_core.messages.reader import chain_of
 from molecule_core.store.database import Command, Decision, Event, Peek, Read, Step, Store, Take, WriteSet
 from molecule_core.store.journal import org_key

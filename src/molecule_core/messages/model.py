@@ -1,7 +1,6 @@
 """Activities: the durable rows of a workspace's log, and how far its inbox is handled."""
 
-from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -176,95 +175,174 @@ class Filters(Struct, frozen=True):
 
 class Inbox(Struct, frozen=True):
     """How far an inbox is handled: all rows up to `acked_seq`, which holds `acked_no` inbound ones, and `acked_above`
-    single rows behind it."""
+    single rows behind it. `requeued` dead letters wait again, wherever they stand; `dead` ones were given up."""
 
     acked_seq: int = 0
     acked_no: int = 0
     acked_above: int = 0
+    requeued: int = 0
+    dead: int = 0
 
 
 class Handout(Struct, frozen=True):
-    """A row behind `acked_seq` that a claim handed out, or that was handled out of order. Times in microseconds."""
+    """A row behind `acked_seq` that a claim handed out, or that was handled out of order; or a dead letter that waits
+    again. `shown_behind`: the cursor of the reader that it was shown to. Times in microseconds."""
 
     seq: int
     attempt: int
     lease_until: int
     acked_at: int | None
+    requeued: int = 0
+    shown_behind: int | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the floor need not wait for it."""
+        return self.acked_at is not None or self.requeued == 1
 
 
-class State(StrEnum):
-    """How a chain stands that ran into a limit."""
+class Place(NamedTuple):
+    """A row of an inbox, and the attempt that was or is to be made with it."""
 
-    FROZEN = "frozen"
-    RELEASED = "released"
-    ENDED = "ended"
-
-
-class Chain(Struct, frozen=True, kw_only=True):
-    """A chain that ran into a limit: how far it was then, how far it may go, and what a person decided. Times are
-    microseconds. In the order of its columns."""
-
-    root_id: str
-    org_id: str
-    workspace_id: str
-    state: str
-    reason: str
-    trips: int
-    hops: int
-    messages: int
-    small_talk: int
-    most_hops: int
-    most_messages: int
-    most_small_talk: int
-    frozen_at: int
-    released_at: int | None = None
-    ended_at: int | None = None
-    decided_by: str | None = None
+    seq: int
+    attempt: int
+    no: int
 
 
-class Cause(Struct, frozen=True):
-    """The message that an agent is most likely at work on; of its chain, if it ever ran into a limit, what is noted."""
+class Span(Struct, frozen=True):
+    """A range of an inbox that one command handed out or settled, with the same attempt."""
+
+    first: Place
+    last: Place
+
+
+# What becomes of a message, as its sender may see it; `stored` is told by the message itself.
+STORED, WAKE_ASKED, HANDED_OVER, ACKED, DEAD = "stored", "wake_asked", "handed_over", "acked", "dead"
+EXPIRY = "expiry"
+"""The kind of the timer that ends the life of a message; its key is the message's id."""
+# Why a message was given up.
+EXPIRED, UNREACHABLE, REFUSED = "expired", "unreachable", "refused"
+# What became of a dead letter.
+REQUEUED, HANDLED, DISCARDED = "requeued", "handled", "discarded"
+
+
+class MessageState(Struct, frozen=True):
+    """All that is known of the delivery of one message, in the order `message_state` selects it."""
 
     id: str
-    root_id: str | None
-    hop: int
-    small_talk: int | None
+    workspace_id: str
+    seq: int
+    no: int
+    kind: str | None
     source_id: str | None
+    context_id: str | None
     created_at: int
-    held: int
-    """Whether it was handed out and is not handled yet."""
-    state: str | None = None
-    reason: str | None = None
-    trips: int | None = None
-    most_hops: int | None = None
-    most_messages: int | None = None
-    most_small_talk: int | None = None
+    expires_at: int | None
+    attempt: int
+    lease_until: int
+    acked_at: int | None
+    requeued: int
+    failures: int
+    next_at: int
+    busy: int
+    last_error: str | None
+    answer: str | None
+    answered_at: int | None
+    dead_state: str | None
+    dead_reason: str | None
+    dead_detail: str | None
+    dead_attempts: int | None
+    died_at: int | None
+    floor: int
+
+    def is_held(self, now: int) -> bool:
+        """Whether somebody has it in hand at a time."""
+        return self.lease_until > now and not self.next_at and self.acked_at is None
+
+    @property
+    def handled(self) -> bool:
+        """Whether it was settled otherwise than by giving it up."""
+        return not self.dead and not self.requeued and (self.seq <= self.floor or self.acked_at is not None)
+
+    @property
+    def dead(self) -> bool:
+        """Whether it was given up, and nobody has asked for it again."""
+        return self.dead_state in (DEAD, DISCARDED)
 
 
-class Link(Struct, frozen=True):
-    """The place of a message in its chain: `root_id` None begins one. `most_messages`: so many may follow the root."""
+class Happened(NamedTuple):
+    """One note of what became of a message, in the order `handovers_of` selects it."""
 
-    root_id: str | None = None
-    hop: int = 0
-    cause_id: str | None = None
-    small_talk: int | None = None
-    most_messages: int | None = None
-
-
-BEGINS = Link()
+    tick: str
+    at: int
+    attempt: int
+    reason: str | None
 
 
-class ChainMessage(Struct, frozen=True):
-    """One message of a chain, in the order of the query."""
+class DeadLetter(Struct, frozen=True):
+    """A message that was given up, in the order `dead_letters_page` selects it."""
 
-    id: str
+    activity_id: str
     workspace_id: str
     source_id: str | None
-    target_id: str | None
-    method: str | None
     kind: str | None
     summary: str | None
-    hop: int
-    cause_id: str | None
+    reason: str
+    detail: str | None
+    attempts: int
+    died_at: int
     created_at: int
-    chain_no: int
+
+
+class Head(NamedTuple):
+    """One of the first messages that a push agent has not handled, in the order `push_head` selects it. `next_at` is 0
+    if no further try is planned; `busy`: it waits because the agent had no time."""
+
+    seq: int
+    no: int
+    attempt: int
+    lease_until: int
+    next_at: int
+    busy: int
+    noted_at: int
+
+
+class Room(Struct, frozen=True):
+    """What a push agent can take now: `capacity` at once, of which `active` are taken by its own account, and no more
+    than `most` new ones. Waits that were noted until `well_since` need not be waited for, nor before `free_since`
+    those of an agent that had no time. `look_at`: when to look again. Times in microseconds."""
+
+    capacity: int
+    most: int
+    active: int = 0
+    free_since: int = 0
+    well_since: int = 0
+    look_at: int | None = None
+
+
+class Push(Struct, frozen=True):
+    """A message that is to be pushed, with its attempt."""
+
+    workspace_id: str
+    seq: int
+    activity_id: str
+    attempt: int
+    body: str
+
+
+class Taken(NamedTuple):
+    """What may go out to an agent now, and when to look at it again; None if it has no mail."""
+
+    pushes: list[Push]
+    look_at: int | None
+
+
+class Verdict(Struct, frozen=True):
+    """What an agent's answer to a push means: `answer` if it took the message; else why not. `busy`: it only has no
+    time. `refused`: trying again will hardly help. `retry_after` in seconds, if the agent said so."""
+
+    answer: str | None = None
+    error: str | None = None
+    busy: bool = False
+    refused: bool = False
+    retry_after: int | None = None

@@ -105,26 +105,28 @@ WHERE w.before < :page_bytes ORDER BY a.seq;
 
 -- name: inbox_state
 -- how far the inbox of a workspace is handled
-SELECT acked_seq, acked_no, acked_above FROM inboxes WHERE workspace_id = :workspace_id;
+SELECT acked_seq, acked_no, acked_above, requeued, dead FROM inboxes WHERE workspace_id = :workspace_id;
 
 -- name: save_inbox
 -- the inbox of a workspace is handled as far as this
-INSERT INTO inboxes (workspace_id, acked_seq, acked_no, acked_above)
-VALUES (:workspace_id, :acked_seq, :acked_no, :acked_above)
+INSERT INTO inboxes (workspace_id, acked_seq, acked_no, acked_above, requeued, dead)
+VALUES (:workspace_id, :acked_seq, :acked_no, :acked_above, :requeued, :dead)
 ON CONFLICT (workspace_id) DO UPDATE SET
-    acked_seq = excluded.acked_seq, acked_no = excluded.acked_no, acked_above = excluded.acked_above;
+    acked_seq = excluded.acked_seq, acked_no = excluded.acked_no, acked_above = excluded.acked_above,
+    requeued = excluded.requeued, dead = excluded.dead;
 
 -- name: claimable
--- inbound rows behind the floor that nobody holds and nobody handled, oldest first, with the attempt that this is
+-- inbound rows behind the floor that nobody holds and nobody handled, oldest first, with attempt and place in the inbox
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id, w.attempt + 1
+    a.root_id, a.hop, a.cause_id, w.attempt + 1, a.inbound_no
 FROM (
     SELECT p.seq, p.attempt, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT r.seq, r.size, coalesce(h.attempt, 0) AS attempt
         FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
         WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :seq
             AND (h.seq IS NULL OR (h.acked_at IS NULL AND h.lease_until <= :now))
+            AND (r.expires_at IS NULL OR r.expires_at > :now OR h.requeued = 1)
         ORDER BY r.seq LIMIT :count
     ) p
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
@@ -136,11 +138,11 @@ SELECT min(lease_until) FROM handouts WHERE workspace_id = :workspace_id AND ack
 
 -- name: handout
 -- whether a row was handed out or handled
-SELECT seq, attempt, lease_until, acked_at FROM handouts WHERE workspace_id = :workspace_id AND seq = :seq;
+SELECT seq, attempt, lease_until, acked_at, requeued, shown_behind FROM handouts WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: handouts_upto
 -- rows up to a number that were handed out or handled singly
-SELECT seq, attempt, lease_until, acked_at FROM handouts WHERE workspace_id = :workspace_id AND seq <= :seq ORDER BY seq;
+SELECT seq, attempt, lease_until, acked_at, requeued, shown_behind FROM handouts WHERE workspace_id = :workspace_id AND seq <= :seq ORDER BY seq;
 
 -- name: save_handout
 -- a row is handed out, or handled
@@ -150,8 +152,8 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET
     attempt = excluded.attempt, lease_until = excluded.lease_until, acked_at = excluded.acked_at;
 
 -- name: forget_handouts
--- rows that the floor has passed need no note
-DELETE FROM handouts WHERE workspace_id = :workspace_id AND seq <= :seq;
+-- rows that the floor has passed need no note, unless they wait again
+DELETE FROM handouts WHERE workspace_id = :workspace_id AND seq <= :seq AND requeued = 0;
 
 -- name: last_inbound_upto
 -- the newest inbound row up to a number
@@ -160,10 +162,10 @@ WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq <= :seq OR
 
 -- name: unhandled_upto
 -- inbound rows behind the floor up to a number that match a filter and are not handled
-SELECT r.seq, coalesce(h.attempt, 0), coalesce(h.lease_until, 0)
+SELECT r.seq, coalesce(h.attempt, 0), r.inbound_no
 FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
 WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :floor AND r.seq <= :seq
-    AND h.acked_at IS NULL
+    AND h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0
     AND (CAST(:source AS TEXT) IS NULL OR (r.source_id IS NULL) = (CAST(:source AS TEXT) = 'canvas'))
     AND (CAST(:peer_id AS TEXT) IS NULL OR r.source_id = :peer_id OR r.target_id = :peer_id)
     AND (CAST(:since AS BIGINT) IS NULL OR r.created_at >= :since)
@@ -171,11 +173,164 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :f
 ORDER BY r.seq;
 
 -- name: handled_behind
--- the first inbound rows behind the floor, and whether each is handled
-SELECT r.seq, CASE WHEN h.acked_at IS NULL THEN 0 ELSE 1 END
+-- the first inbound rows behind the floor, and whether each is handled; what waits again holds up no floor
+SELECT r.seq, CASE WHEN h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0 THEN 0 ELSE 1 END
 FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
 WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :floor
 ORDER BY r.seq LIMIT :count;
+
+-- name: requeued_rows
+-- dead letters before the floor that wait again and that nobody holds, as `claimable` tells them
+SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    h.attempt + 1, a.inbound_no
+FROM handouts h JOIN activities a ON a.workspace_id = h.workspace_id AND a.seq = h.seq
+WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND h.seq <= :seq AND h.lease_until <= :now
+ORDER BY h.seq LIMIT :count;
+
+-- name: requeued_handouts
+-- all rows of an inbox that wait again
+SELECT h.seq, h.attempt, h.lease_until, h.acked_at, h.requeued, h.shown_behind, a.inbound_no
+FROM handouts h JOIN activities a ON a.workspace_id = h.workspace_id AND a.seq = h.seq
+WHERE h.workspace_id = :workspace_id AND h.requeued = 1 ORDER BY h.seq;
+
+-- name: requeue_handout
+-- a dead letter waits again; its attempts are counted on
+INSERT INTO handouts (workspace_id, seq, attempt, lease_until, acked_at, requeued, shown_behind)
+VALUES (:workspace_id, :seq, :attempt, 0, NULL, 1, NULL)
+ON CONFLICT (workspace_id, seq) DO UPDATE SET
+    attempt = excluded.attempt, lease_until = 0, acked_at = NULL, requeued = 1, shown_behind = NULL;
+
+-- name: show_handout
+-- a reader by cursor was shown a row that waits again
+UPDATE handouts SET attempt = :attempt, shown_behind = :cursor WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: settle_handout
+-- a row that waited again is handled
+UPDATE handouts SET acked_at = :now, requeued = 0, shown_behind = NULL
+WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: note_handover
+-- a range of an inbox was handed out, settled or given up
+INSERT INTO handovers (workspace_id, first_no, last_no, tick, attempt, at, reason)
+VALUES (:workspace_id, :first_no, :last_no, :tick, :attempt, :at, :reason);
+
+-- name: handovers_of
+-- what became of one place of an inbox; no range is wider than `widest`
+SELECT tick, at, attempt, reason FROM handovers
+WHERE workspace_id = :workspace_id AND first_no <= :no AND first_no > :no - :widest AND last_no >= :no
+ORDER BY at, attempt;
+
+-- name: message_state
+-- all that is known of the delivery of one message
+SELECT a.id, a.workspace_id, a.seq, a.inbound_no, a.kind, a.source_id, a.context_id, a.created_at, a.expires_at,
+    coalesce(h.attempt, 0), coalesce(h.lease_until, 0), h.acked_at, coalesce(h.requeued, 0),
+    coalesce(p.failures, 0), coalesce(p.next_at, 0), coalesce(p.busy, 0), p.last_error, p.answer, p.answered_at,
+    d.state, d.reason, d.detail, d.attempts, d.died_at, coalesce(i.acked_seq, 0)
+FROM activities a
+LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+LEFT JOIN pushes p ON p.workspace_id = a.workspace_id AND p.seq = a.seq
+LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+WHERE a.id = :id AND a.inbound_no IS NOT NULL;
+
+-- name: save_dead_letter
+-- a message is given up
+INSERT INTO dead_letters (workspace_id, seq, org_id, activity_id, state, reason, detail, attempts, died_at)
+VALUES (:workspace_id, :seq, :org_id, :activity_id, 'dead', :reason, :detail, :attempts, :died_at)
+ON CONFLICT (workspace_id, seq) DO UPDATE SET
+    state = 'dead', reason = excluded.reason, detail = excluded.detail, attempts = excluded.attempts,
+    died_at = excluded.died_at;
+
+-- name: set_dead_letter
+-- what became of a dead letter
+UPDATE dead_letters SET state = :state WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: was_dead_letter
+-- whether a row was given up once
+SELECT state FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: dead_between
+-- the rows of a stretch of a log that are given up or discarded
+SELECT seq FROM dead_letters
+WHERE workspace_id = :workspace_id AND seq >= :first AND seq <= :last AND state IN ('dead', 'discarded');
+
+-- name: dead_letters_page
+-- the dead letters of an organisation or of one workspace before one of them, newest first
+SELECT d.activity_id, d.workspace_id, a.source_id, a.kind, a.summary, d.reason, d.detail, d.attempts, d.died_at,
+    a.created_at
+FROM dead_letters d JOIN activities a ON a.workspace_id = d.workspace_id AND a.seq = d.seq
+WHERE d.org_id = :org_id AND d.state = 'dead'
+    AND (CAST(:workspace_id AS TEXT) IS NULL OR d.workspace_id = :workspace_id)
+    AND (CAST(:died_at AS BIGINT) IS NULL OR d.died_at < :died_at
+        OR (d.died_at = :died_at AND d.activity_id < :activity_id))
+ORDER BY d.died_at DESC, d.activity_id DESC LIMIT :count;
+
+-- name: dead_letter_place
+-- where a dead letter stands in its page
+SELECT died_at, activity_id FROM dead_letters WHERE activity_id = :activity_id AND org_id = :org_id;
+
+-- name: wake_target
+-- a push agent is looked at, at a time or earlier if it already was to be
+INSERT INTO push_targets (workspace_id, due) VALUES (:workspace_id, :due)
+ON CONFLICT (workspace_id) DO UPDATE SET
+    due = CASE WHEN excluded.due < push_targets.due THEN excluded.due ELSE push_targets.due END;
+
+-- name: set_target
+-- a push agent is looked at later, unless mail came meanwhile
+INSERT INTO push_targets (workspace_id, due) SELECT CAST(:workspace_id AS TEXT), CAST(:due AS BIGINT) WHERE NOT EXISTS (
+    SELECT 1 FROM activities WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :last
+) ON CONFLICT (workspace_id) DO UPDATE SET due = excluded.due;
+
+-- name: drop_target
+-- a push agent has no mail, unless some came meanwhile
+DELETE FROM push_targets WHERE workspace_id = :workspace_id AND NOT EXISTS (
+    SELECT 1 FROM activities WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :last
+);
+
+-- name: due_targets
+-- which push agents are to be looked at, the longest due first
+SELECT workspace_id, due FROM push_targets ORDER BY due, workspace_id LIMIT :count;
+
+-- name: push_head
+-- the first rows of an inbox that are not handled, in order, and how each stands
+SELECT r.seq, r.inbound_no, coalesce(h.attempt, 0), coalesce(h.lease_until, 0), coalesce(p.next_at, 0),
+    coalesce(p.busy, 0), coalesce(p.noted_at, 0)
+FROM activities r
+LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
+LEFT JOIN pushes p ON p.workspace_id = r.workspace_id AND p.seq = r.seq
+WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :floor
+    AND h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0 AND (r.expires_at IS NULL OR r.expires_at > :now)
+ORDER BY r.seq LIMIT :count;
+
+-- name: push_requeued
+-- the same of the dead letters that wait again
+SELECT r.seq, r.inbound_no, h.attempt, h.lease_until, coalesce(p.next_at, 0), coalesce(p.busy, 0),
+    coalesce(p.noted_at, 0)
+FROM handouts h
+JOIN activities r ON r.workspace_id = h.workspace_id AND r.seq = h.seq
+LEFT JOIN pushes p ON p.workspace_id = h.workspace_id AND p.seq = h.seq
+WHERE h.workspace_id = :workspace_id AND h.requeued = 1 ORDER BY r.seq LIMIT :count;
+
+-- name: forget_push
+-- a message is pushed as if for the first time
+DELETE FROM pushes WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: start_push
+-- a message is pushed now: it does not wait any more
+UPDATE pushes SET next_at = 0, busy = 0 WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: push_body
+-- what is pushed
+SELECT id, request_body FROM activities WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: save_push
+-- how a push stands now
+INSERT INTO pushes (workspace_id, seq, failures, next_at, busy, noted_at, last_error, answer, answered_at)
+VALUES (:workspace_id, :seq, :failures, :next_at, :busy, :noted_at, :last_error, :answer, :answered_at)
+ON CONFLICT (workspace_id, seq) DO UPDATE SET
+    failures = excluded.failures, next_at = excluded.next_at, busy = excluded.busy, noted_at = excluded.noted_at,
+    last_error = excluded.last_error, answer = excluded.answer, answered_at = excluded.answered_at;
 
 -- name: activity_told
 -- a row as its event tells it; bodies above a size are left out

@@ -9,7 +9,8 @@ from msgspec import UNSET, Raw
 
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import KIND_USER, NOTIFY, RECEIVE, Chain, ChainMessage, Filters, Shown, Told
+from molecule_core.messages.lineage import Chain, ChainMessage
+from molecule_core.messages.model import KIND_USER, NOTIFY, RECEIVE, Filters, Shown, Told
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Row, Store
 from molecule_core.store.journal import log_key

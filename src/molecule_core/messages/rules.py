@@ -1,16 +1,37 @@
 """Decisions about messages: repetition, admission, claims and acks. Pure."""
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from molecule_core.ground.clock import SECOND
-from molecule_core.ground.errors import AttemptMissing, InvalidField, MessageIdReused, StaleAttempt
+from molecule_core.ground.errors import AttemptMissing, InvalidField, InvalidMessage, MessageIdReused, StaleAttempt
 from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import NOTIFY, Cause, Chain, Draft, Handout, Inbox, Link, Receipt
+from molecule_core.messages.lineage import Cause, Chain, Link
+from molecule_core.messages.model import (
+    ACKED,
+    DEAD,
+    HANDED_OVER,
+    NOTIFY,
+    STORED,
+    WAKE_ASKED,
+    Draft,
+    Handout,
+    Happened,
+    Inbox,
+    MessageState,
+    Place,
+    Receipt,
+    Span,
+)
 from molecule_core.messages.smalltalk import is_small_talk
+from molecule_core.org.model import Pulse, Status, Workspace
 from molecule_core.wire.a2a import IDENTITY_KEYS
+
+WIDEST = 512
+"""Places of an inbox that one note of what became of it covers at most."""
 
 
 def content_hash(workspace_id: str, draft: Draft) -> str:
@@ -70,7 +91,31 @@ def contiguous(inbox: Inbox, rows: list[tuple[int, bool]]) -> tuple[Inbox, int]:
         if not handled:
             break
         acked_seq, swallowed = seq, swallowed + 1
-    return Inbox(acked_seq, inbox.acked_no + swallowed, inbox.acked_above - swallowed), swallowed
+    risen = msgspec.structs.replace(
+        inbox,
+        acked_seq=acked_seq,
+        acked_no=inbox.acked_no + swallowed,
+        acked_above=inbox.acked_above - swallowed,
+    )
+    return risen, swallowed
+
+
+def spans(places: Iterable[Place]) -> list[Span]:
+    """Rows of an inbox, in order, as ranges without gaps and of one attempt."""
+    found: list[Span] = []
+    for place in places:
+        last = found[-1].last if found else None
+        if last is not None and (last.no + 1, last.attempt) == (place.no, place.attempt):
+            found[-1] = Span(found[-1].first, place)
+        else:
+            found.append(Span(place, place))
+    return found
+
+
+def pieces(first: int, last: int) -> Iterator[tuple[int, int]]:
+    """A range in pieces that are not wider than WIDEST, so that few have to be looked at to find one place."""
+    for start in range(first, last + 1, WIDEST):
+        yield start, min(last, start + WIDEST - 1)
 
 
 def stored_body(draft: Draft, kind: str, message_id: str) -> bytes:
@@ -150,3 +195,41 @@ def released(chain: Chain, messages: int, more: int | None, limits: Limits) -> C
         most_messages=messages + (more or limits.chain_messages),
         most_small_talk=max(chain.most_small_talk, chain.small_talk + (more or limits.pingpong)),
     )
+
+
+# -- delivery ----------------------------------------------------------------------------------------------------------
+
+
+def life_of(draft: Draft, most: int) -> int | None:
+    """The seconds after which a message does not matter any more, if its sender said so. Raises InvalidMessage."""
+    seconds = draft.params.get("expires_in_seconds")
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 1 <= seconds <= most:
+        raise InvalidMessage(reason=f"expires_in_seconds must be a whole number from 1 to {most}")
+    return seconds
+
+
+_SAME_MOMENT = {HANDED_OVER: 1, ACKED: 2, DEAD: 3}
+
+
+def in_order(state: MessageState, noted: Iterable[Happened]) -> list[Happened]:
+    """What became of a message, one after the other. An ack of a whole range also covers what was settled before: that
+    tells nothing new."""
+    found = [Happened(STORED, state.created_at, 0, None)]
+    for each in sorted(noted, key=_place_in_time):
+        if each.tick != ACKED or found[-1].tick not in (ACKED, DEAD):
+            found.append(each)
+    return found
+
+
+def _place_in_time(note: Happened) -> tuple[int, int, int]:
+    """Of one moment: the wish to be woken, then each attempt, then what was settled without naming one."""
+    attempt = -1 if note.tick == WAKE_ASKED else note.attempt or 1 << 62
+    return note.at, attempt, _SAME_MOMENT.get(note.tick, 0)
+
+
+def offline_since(seat: Workspace, pulse: Pulse) -> int | None:
+    """When an agent was heard last that is silent now (microseconds); None if it is not, or was never heard."""
+    silent = seat.status in (Status.OFFLINE, Status.AWAITING_AGENT, Status.FAILED)
+    return pulse.heard_at if silent and pulse.heard_at else None

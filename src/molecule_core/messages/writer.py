@@ -1,58 +1,54 @@
-"""The only hand that changes messages, inboxes, claims and acks."""
+"""The hand that makes messages: what is sent, said to the user, logged, read. What becomes of them is `handing`'s."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from molecule_core.ground.clock import SECOND, Clock
-from molecule_core.ground.errors import InboxFull, MayNotTalk, NotFound, TalkToUserDisabled
+from molecule_core.ground.errors import InboxFull, MayNotTalk, TalkToUserDisabled
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
 from molecule_core.messages import rules
 from molecule_core.messages.broadcasts import Broadcasts
 from molecule_core.messages.chains import Chains
+from molecule_core.messages.handing import inbox_of, ticked
+from molecule_core.messages.lineage import BEGINS
 from molecule_core.messages.model import (
-    BEGINS,
+    EXPIRY,
     KIND_PEER,
     KIND_USER,
     NOTIFY,
     RECEIVE,
     SEND,
     SUMMARY_LENGTH,
+    WAKE_ASKED,
     Activity,
     Draft,
-    Filters,
-    Handout,
     Inbox,
     LogEntry,
+    Place,
     Receipt,
-    Shown,
+    Span,
 )
+from molecule_core.org.model import PUSH, Status, Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import may_talk
 from molecule_core.store.database import Command, Decision, Event, Peek, Read, Step, Store, T, Take, WriteSet
-from molecule_core.store.journal import log_key, org_key
-from molecule_core.store.queries import Params
-from molecule_core.store.wakeups import Look, Wakeups
+from molecule_core.store.journal import PUSHES, log_key, org_key
+from molecule_core.store.timers import TIMERS, timer
 from molecule_core.wire.a2a import SEND as METHOD_SEND
-
-# Rows looked at in one read while the floor of an inbox moves up.
-_FLOOR_STEP = 256
 
 
 class MessageWriter:
-    """Sends, logs, hands out and settles messages."""
+    """Sends and logs messages."""
 
-    def __init__(
-        self, store: Store, org: OrgReader, wakeups: Wakeups, *, clock: Clock, ids: Ids, limits: Limits
-    ) -> None:
+    def __init__(self, store: Store, org: OrgReader, *, clock: Clock, ids: Ids, limits: Limits) -> None:
         self._store = store
         self._org = org
-        self._wakeups = wakeups
         self._clock = clock
         self._ids = ids
         self._limits = limits
@@ -73,6 +69,7 @@ class MessageWriter:
         target, sender = self._org.living(workspace_id), draft.sender
         if sender.workspace_id is not None and not may_talk(self._org, self._org.living(sender.workspace_id), target):
             raise MayNotTalk
+        life = rules.life_of(draft, self._limits.expires_seconds)
         hashed = None
         if draft.dedupe_key is not None:
             hashed = rules.content_hash(workspace_id, draft)
@@ -90,7 +87,7 @@ class MessageWriter:
             link = place
         inbound_no = yield from self._admitted(workspace_id)
         chain_no = yield from self.chains.numbered(link)
-        activity_id = self._ids.new()
+        activity_id, now = self._ids.new(), self._clock.now()
         kind = KIND_USER if sender.workspace_id is None else KIND_PEER
         body = rules.stored_body(draft, kind, draft.message.get("messageId") or activity_id)
         activity = Activity(
@@ -112,9 +109,10 @@ class MessageWriter:
             dedupe_key=draft.dedupe_key,
             content_hash=hashed,
             context_id=draft.context_id or activity_id,
-            created_at=self._clock.now(),
+            created_at=now,
             summary=shorten(draft.text, SUMMARY_LENGTH),
             request_body=body.decode(),
+            expires_at=None if life is None else now + life * SECOND,
             root_id=link.root_id,
             hop=link.hop,
             cause_id=link.cause_id,
@@ -122,14 +120,15 @@ class MessageWriter:
             small_talk=link.small_talk,
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
-        return _logged(receipt, activity, "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED")
+        written = _logged(receipt, activity, "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED")
+        return _with_its_delivery(written, target, activity)
 
     def _admitted(self, workspace_id: str) -> Generator[Step, Any, int]:
         """The inbound number of a message, or InboxFull. How much is handled is read only if so many ever came that the
         inbox could be full."""
         limit = self._limits.inbox_unhandled
         head_no = yield Peek("last_inbound", workspace_id)
-        inbox = Inbox() if head_no + self._limits.group_commands < limit else (yield from _inbox_of(workspace_id))
+        inbox = Inbox() if head_no + self._limits.group_commands < limit else (yield from inbox_of(workspace_id))
         number: int | None = yield Take("last_inbound", workspace_id, rules.most_inbound(inbox, limit))
         if number is None:
             raise InboxFull(limit=limit)
@@ -225,129 +224,22 @@ class MessageWriter:
 
         await self._store.run(Command(target.org_id, (("read", person_id, workspace_id),), decide))
 
-    # -- handing out and settling --------------------------------------------------------------------------------------
 
-    async def claim(self, workspace_id: str, *, lease_seconds: int, count: int, wait: float = 0) -> list[Shown]:
-        """Hands out messages that nobody holds and nobody handled, oldest first, each with its attempt; waits so many
-        seconds for a first one. Not handled within the lease, each comes again with the next attempt."""
-        deciding = partial(self._claiming, workspace_id, lease_seconds, count)
-
-        async def look() -> Look[list[Shown]]:
-            self._org.living(workspace_id)  # it may have been removed while we waited
-            if await self._all_handled(workspace_id):
-                return Look(None)
-            rows = await self._store.run(self._on_inbox(workspace_id, deciding))
-            return Look(rows or None, again_in=None if rows else await self._lease_ends_in(workspace_id))
-
-        if wait <= 0:
-            return (await look()).found or []
-        return await self._wakeups.until(log_key(workspace_id), look, wait) or []
-
-    async def _all_handled(self, workspace_id: str) -> bool:
-        """Whether an inbox is known to hold nothing that could be handed out, so that no command is needed."""
-        highest = self._store.highest("last_inbound", workspace_id)
-        if highest is None:
-            return False
-        inbox = await self._inbox(workspace_id)
-        return inbox.acked_no + inbox.acked_above >= highest
-
-    async def _inbox(self, workspace_id: str) -> Inbox:
-        rows = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
-        return Inbox(*rows[0]) if rows else Inbox()
-
-    def _claiming(self, workspace_id: str, lease_seconds: int, count: int) -> Decision[list[Shown]]:
-        now = self._clock.now()
-        inbox = yield from _inbox_of(workspace_id)
-        wish = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "now": now, "count": count}
-        found = yield Read("claimable", {**wish, "page_bytes": self._limits.page_bytes})
-        rows = [Shown(*row) for row in found]
-        lease_until = now + lease_seconds * SECOND
-        return WriteSet(rows, [_handout(workspace_id, row.seq, row.attempt or 1, lease_until, None) for row in rows])
-
-    async def _lease_ends_in(self, workspace_id: str) -> float | None:
-        """Seconds until the first lease of a workspace ends; None if it has none."""
-        end = (await self._store.rows("next_lease_end", {"workspace_id": workspace_id}))[0][0]
-        return None if end is None else max(0.0, (end - self._clock.now()) / SECOND)
-
-    async def ack_upto(self, workspace_id: str, seq: int, attempt: int | None) -> int:
-        """All messages up to a number are handled; returns how far the inbox is handled, never less than before.
-
-        Raises StaleAttempt if an attempt is named and one of them was handed out again since."""
-        return await self._store.run(
-            self._on_inbox(workspace_id, lambda: self._acking_upto(workspace_id, seq, attempt))
-        )
-
-    def _acking_upto(self, workspace_id: str, seq: int, attempt: int | None) -> Decision[int]:
-        inbox = yield from _inbox_of(workspace_id)
-        # What is there, not what other commands of this group have just taken numbers for: nobody has handled that.
-        present = yield Read("last_seq", {"key": workspace_id})
-        seq = min(seq, present[0][0] or 0)
-        if seq <= inbox.acked_seq:
-            return WriteSet(inbox.acked_seq)
-        rows = yield Read("handouts_upto", {"workspace_id": workspace_id, "seq": seq})
-        handouts = [Handout(*row) for row in rows]
-        if attempt is not None:
-            for handout in handouts:
-                if handout.acked_at is None:
-                    rules.check_attempt(handout, attempt)
-        last = yield Read("last_inbound_upto", {"workspace_id": workspace_id, "seq": seq})
-        single = sum(handout.acked_at is not None for handout in handouts)
-        acked_no = last[0][1] if last else inbox.acked_no
-        passed = Inbox(seq, acked_no, inbox.acked_above - single)
-        floor = yield from _raised(workspace_id, passed, frozenset())
-        return WriteSet(floor.acked_seq, _settled(workspace_id, floor, []))
-
-    async def ack_one(self, workspace_id: str, activity_id: str, attempt: int | None) -> int:
-        """One message is handled; returns how far the inbox is handled without a gap.
-
-        Raises NotFound, AttemptMissing, StaleAttempt, InvalidField."""
-
-        def decide() -> Decision[int]:
-            inbox = yield from _inbox_of(workspace_id)
-            places = yield Read("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
-            if not places or places[0][1] is None:
-                raise NotFound(what="message")
-            seq = places[0][0]
-            noted = yield Read("handout", {"workspace_id": workspace_id, "seq": seq})
-            handout = Handout(*noted[0]) if noted else None
-            if seq <= inbox.acked_seq or (handout is not None and handout.acked_at is not None):
-                return WriteSet(inbox.acked_seq)
-            rules.check_own_attempt(handout, attempt)
-            return (yield from self._acking_single(workspace_id, inbox, [(seq, handout.attempt if handout else 0)]))
-
-        return await self._store.run(self._on_inbox(workspace_id, decide))
-
-    async def ack_cursor(self, workspace_id: str, seq: int, filters: Filters) -> int:
-        """What an old client has behind its cursor is handled: all that matches its filters, up to a number."""
-        inbox = await self._inbox(workspace_id)
-        shows_no_mail = filters.activity_type not in (None, RECEIVE)
-        if inbox.acked_seq >= seq or shows_no_mail:
-            return inbox.acked_seq
-        if filters.whole_inbox:
-            return await self.ack_upto(workspace_id, seq, None)
-
-        def decide() -> Decision[int]:
-            inbox = yield from _inbox_of(workspace_id)
-            wish = {"workspace_id": workspace_id, "floor": inbox.acked_seq, "seq": seq}
-            open_rows = yield Read("unhandled_upto", {**wish, **msgspec.structs.asdict(filters)})
-            if not open_rows:
-                return WriteSet(inbox.acked_seq)
-            return (yield from self._acking_single(workspace_id, inbox, [(row[0], row[1]) for row in open_rows]))
-
-        return await self._store.run(self._on_inbox(workspace_id, decide))
-
-    def _acking_single(self, workspace_id: str, inbox: Inbox, rows: list[tuple[int, int]]) -> Decision[int]:
-        """Settles single rows, given as (seq, attempt), and moves the floor if they closed a gap."""
-        above = Inbox(inbox.acked_seq, inbox.acked_no, inbox.acked_above + len(rows))
-        floor = yield from _raised(workspace_id, above, frozenset(seq for seq, _ in rows))
-        now = self._clock.now()
-        notes = [_handout(workspace_id, seq, attempt, 0, now) for seq, attempt in rows if seq > floor.acked_seq]
-        return WriteSet(floor.acked_seq, _settled(workspace_id, floor, notes))
-
-    # -- parts ---------------------------------------------------------------------------------------------------------
-
-    def _on_inbox(self, workspace_id: str, decide: Callable[[], Decision[T]]) -> Command[T]:
-        return Command(self._org.living(workspace_id).org_id, (("inbox", workspace_id),), decide)
+def _with_its_delivery(written: WriteSet[T], target: Workspace, activity: Activity) -> WriteSet[T]:
+    """What else a message begins: its end, if it has one; a look at the agent that it is to be pushed to; a wish that
+    somebody wake the agent."""
+    if activity.expires_at is not None:
+        written.writes.append(timer(EXPIRY, activity.id, activity.expires_at))
+        written.rings += (TIMERS,)
+    if target.delivery_mode == PUSH:
+        written.writes.append(("wake_target", {"workspace_id": target.id, "due": activity.created_at}))
+        written.rings += (PUSHES,)
+    if target.status is Status.HIBERNATED:
+        place = Place(activity.seq, 0, activity.inbound_no or 0)
+        noted, told = ticked(target.id, WAKE_ASKED, [Span(place, place)], activity.created_at)
+        written.writes += noted
+        written.events += told
+    return written
 
 
 def _logged(answer: T, activity: Activity, event: str) -> WriteSet[T]:
@@ -357,36 +249,6 @@ def _logged(answer: T, activity: Activity, event: str) -> WriteSet[T]:
         [Event(event, activity.workspace_id, "activity", activity.id, at=activity.created_at)],
         (log_key(activity.workspace_id), org_key(activity.org_id)),
     )
-
-
-def _inbox_of(workspace_id: str) -> Generator[Step, Any, Inbox]:
-    rows = yield Read("inbox_state", {"workspace_id": workspace_id})
-    return Inbox(*rows[0]) if rows else Inbox()
-
-
-def _raised(workspace_id: str, inbox: Inbox, just_handled: frozenset[int]) -> Generator[Step, Any, Inbox]:
-    """Moves the floor up over everything that is handled without a gap."""
-    while inbox.acked_above > 0:
-        wish = {"workspace_id": workspace_id, "floor": inbox.acked_seq, "count": _FLOOR_STEP}
-        rows = yield Read("handled_behind", wish)
-        inbox, swallowed = rules.contiguous(inbox, [(seq, bool(done) or seq in just_handled) for seq, done in rows])
-        if swallowed < _FLOOR_STEP:
-            break
-    return inbox
-
-
-def _settled(workspace_id: str, inbox: Inbox, notes: list[tuple[str, Params]]) -> list[tuple[str, Params]]:
-    floor = {"workspace_id": workspace_id, **msgspec.structs.asdict(inbox)}
-    return [
-        ("save_inbox", floor),
-        ("forget_handouts", {"workspace_id": workspace_id, "seq": inbox.acked_seq}),
-        *notes,
-    ]
-
-
-def _handout(workspace_id: str, seq: int, attempt: int, lease_until: int, acked_at: int | None) -> tuple[str, Params]:
-    row = Handout(seq, attempt, lease_until, acked_at)
-    return "save_handout", {"workspace_id": workspace_id, **msgspec.structs.asdict(row)}
 
 
 def _json(body: Any) -> str | None:

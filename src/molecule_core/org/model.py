@@ -4,6 +4,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+POLL, PUSH = "poll", "push"
+"""How messages reach an agent: it takes them, or they are posted to its url."""
+
 
 class Status(StrEnum):
     """How a workspace stands."""
@@ -101,6 +104,8 @@ class NewWorkspace(Struct, frozen=True, kw_only=True):
     role: str | None = None
     runtime: str = "generic-mcp"
     external: bool = False
+    delivery_mode: str = POLL
+    url: str | None = None
     tier: int = 1
     max_concurrent_tasks: int = 1
     instruction_template_id: str | None = None

@@ -34,6 +34,8 @@ class OrgReader:
         self.roots = registry.roots
         self.pulse = registry.pulse
         self.beats = registry.beats
+        self.changes = registry.changes
+        self.pushed_to = registry.pushed_to
         self.tasks_changed_since = registry.tasks_changed_since
         self.heard_after = registry.heard_after
 

@@ -4,13 +4,13 @@ Rebuilt from the store at start, changed only by the org writer after its commit
 several processes share one (`reader.OrgMirror`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from itertools import islice
 from typing import cast
 
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import NotFound, WorkspaceRemoved
-from molecule_core.org.model import NOTHING_HEARD, Org, Pulse, Workspace
+from molecule_core.org.model import NOTHING_HEARD, PUSH, Org, Pulse, Workspace
 
 
 class Registry:
@@ -34,6 +34,8 @@ class Registry:
         # Which workspaces were heard, by organisation, in the order of their last heartbeat; a number for each.
         self._heard: dict[str, dict[str, int]] = {}
         self._beats = 0
+        self._changes = 0
+        self._pushed_to: set[str] = set()
         # When an agent last said that it works on something else.
         self._busy_since: dict[str, int] = {}
 
@@ -50,6 +52,11 @@ class Registry:
 
     def put(self, workspace: Workspace) -> None:
         """A new or changed workspace."""
+        self._changes += 1
+        if workspace.delivery_mode == PUSH and not workspace.removed:
+            self._pushed_to.add(workspace.id)
+        else:
+            self._pushed_to.discard(workspace.id)
         old = self._workspaces.get(workspace.id)
         moved = old is not None and _place(old) != _place(workspace)
         if old is not None and moved:
@@ -193,6 +200,14 @@ class Registry:
             if self._busy_since.get(workspace_id, 0) >= at:
                 found.append(self._workspaces[workspace_id])
         return found
+
+    def changes(self) -> int:
+        """How often a workspace was new or changed: another number means that something about one is other."""
+        return self._changes
+
+    def pushed_to(self) -> Set[str]:
+        """The ids of the living workspaces whose agents do not poll."""
+        return self._pushed_to
 
     def beats(self) -> int:
         """The number of the last heartbeat."""

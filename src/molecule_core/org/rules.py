@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from molecule_core.org.model import Act, Heard, Org, Pulse, Status, Workspace
+from molecule_core.ground.errors import InvalidField, UrlMissing
+from molecule_core.org.model import POLL, PUSH, Act, Heard, Org, Pulse, Status, Workspace
 
 DEGRADED_FROM = 0.5
 HEALED_BELOW = 0.1
@@ -121,6 +122,19 @@ def peers(tree: Tree, workspace: Workspace) -> list[Workspace]:
     level = tree.children(parent) if parent is not None else tree.roots(workspace.org_id)
     siblings = [other for other in level if other.id != workspace.id]
     return siblings + tree.children(workspace) + ([parent] if parent is not None else [])
+
+
+def delivery(mode: str | None, url: str | None, stored: tuple[str, str | None]) -> tuple[str, str | None]:
+    """How messages reach an agent, and where: what was said, else what was so before. Who polls has no url. Raises
+    UrlMissing, InvalidField."""
+    mode = mode or stored[0]
+    if mode not in (POLL, PUSH):
+        raise InvalidField(reason="delivery_mode must be poll or push")
+    if mode == POLL:
+        return POLL, None
+    if not (url or stored[1]):
+        raise UrlMissing
+    return PUSH, url or stored[1]
 
 
 _WAITING_FOR_AN_AGENT = (Status.PROVISIONING, Status.OFFLINE, Status.AWAITING_AGENT, Status.FAILED)

@@ -10,11 +10,11 @@ from molecule_core.ground.errors import InvalidField, InvalidParent
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import clean_line, clean_name, with_suffix
 from molecule_core.org import rules
-from molecule_core.org.model import NewWorkspace, Pulse, Status, Workspace
+from molecule_core.org.model import POLL, NewWorkspace, Pulse, Status, Workspace
 from molecule_core.org.reader import view
 from molecule_core.org.registry import Registry
 from molecule_core.store.database import Command, Decision, Event, Store, T, WriteSet
-from molecule_core.store.journal import org_key
+from molecule_core.store.journal import PUSHES, log_key, org_key
 from molecule_core.store.queries import Params
 from molecule_core.wire.events import Degraded, Online, PutAside, Silent
 
@@ -62,14 +62,17 @@ class Seats:
         return with_suffix(name, {each.name for each in level if each.id != own_id}, self.limits.name_length)
 
     def clean(self, new: NewWorkspace) -> NewWorkspace:
-        """What was said of a new seat, fit to be kept. Raises InvalidName, InvalidField."""
+        """What was said of a new seat, fit to be kept. Raises InvalidName, InvalidField, UrlMissing."""
         short = self.limits.short_text_length
+        mode, url = rules.delivery(new.delivery_mode, new.url, (POLL, None))
         return msgspec.structs.replace(
             new,
             name=clean_name(new.name, self.limits.name_length),
             role=None if new.role is None else clean_line(new.role, short, "role"),
             runtime=clean_line(new.runtime, short, "runtime") or "generic-mcp",
             key=self.clean_key(new.key),
+            delivery_mode=mode,
+            url=url,
         )
 
     def clean_key(self, key: str | None) -> str | None:
@@ -94,7 +97,7 @@ class Seats:
             answer,
             [update_of(new)],
             events,
-            rings=(org_key(new.org_id),),
+            rings=(org_key(new.org_id), log_key(new.id), PUSHES),
             then=lambda: self.registry.put(new),
         )
 
@@ -147,8 +150,8 @@ def seat_of(new: NewWorkspace, org_id: str, id_: str, name: str, now: int, paren
         name=name,
         role=new.role,
         runtime=new.runtime,
-        delivery_mode="poll",
-        url=None,
+        delivery_mode=new.delivery_mode,
+        url=new.url,
         agent_card=None,
         status=Status.AWAITING_AGENT,
         external=new.external,

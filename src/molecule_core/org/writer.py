@@ -14,12 +14,12 @@ from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import clean_line, clean_name
 from molecule_core.org import rules
-from molecule_core.org.model import Act, Heard, NewWorkspace, Org, Pulse, Status, Workspace
+from molecule_core.org.model import PUSH, Act, Heard, NewWorkspace, Org, Pulse, Status, Workspace
 from molecule_core.org.registry import Registry
 from molecule_core.org.seats import Seats, event, insert_of, seat_of, status_event
 from molecule_core.org.tree import TreeWriter
 from molecule_core.store.database import Command, Decision, Read, Store, WriteSet
-from molecule_core.store.journal import org_key, pulse_key
+from molecule_core.store.journal import PUSHES, org_key, pulse_key
 from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS, timer
 from molecule_core.wire.events import CardUpdated, Online
@@ -129,6 +129,9 @@ class OrgWriter:
             elif wanted.get("name", old.name) != old.name:
                 level = self._seats.level(old.org_id, old.parent_id)
                 wanted["name"] = self._seats.free_name(wanted["name"], level, old.id)
+            if "delivery_mode" in wanted or "url" in wanted:
+                said = wanted.get("delivery_mode"), wanted.get("url")
+                wanted["delivery_mode"], wanted["url"] = rules.delivery(*said, (old.delivery_mode, old.url))
             if wanted or not events:
                 new = self._seats.next(new, **wanted)
                 events.append(self._seats.shown("WORKSPACE_UPDATED", new))
@@ -171,8 +174,11 @@ class OrgWriter:
 
     # -- agents --------------------------------------------------------------------------------------------------------
 
-    async def register(self, workspace_id: str, card: Any) -> Workspace:
-        """An agent takes its seat and polls. Raises InvalidField, NotFound, WorkspaceRemoved."""
+    async def register(
+        self, workspace_id: str, card: Any, mode: str | None = None, url: str | None = None
+    ) -> Workspace:
+        """An agent takes its seat, and says how its messages reach it. Raises InvalidField, UrlMissing, NotFound,
+        WorkspaceRemoved."""
         text = self._card_text(workspace_id, card)
 
         def decide() -> Decision[Workspace]:
@@ -180,10 +186,14 @@ class OrgWriter:
             old = self._registry.living(workspace_id)
             status = rules.status_of_seated(old)
             same_card = rules.same_json(old.agent_card, text)
-            if same_card and status is old.status:
+            place = rules.delivery(mode, url, (old.delivery_mode, old.url))
+            moved = place != (old.delivery_mode, old.url)
+            if same_card and status is old.status and not moved:
                 return WriteSet(old)
-            new = self._seats.next(old, agent_card=text, status=status)
+            new = self._seats.next(old, agent_card=text, status=status, delivery_mode=place[0], url=place[1])
             events = []
+            if moved:
+                events.append(self._seats.shown("WORKSPACE_UPDATED", new))
             if status is not old.status:
                 known = msgspec.Raw(text.encode())
                 events.append(event("WORKSPACE_ONLINE", new, Online(new.delivery_mode, old.status.value, known)))
@@ -286,7 +296,9 @@ class OrgWriter:
 
     def _hear(self, workspace_id: str, pulse: Pulse) -> None:
         other_task = self._registry.hear(workspace_id, pulse)
-        self._ring((pulse_key(self._registry.living(workspace_id).org_id), *((PULSES,) if other_task else ())))
+        workspace = self._registry.living(workspace_id)
+        drains = (PUSHES,) if workspace.delivery_mode == PUSH else ()
+        self._ring((pulse_key(workspace.org_id), *((PULSES,) if other_task else ()), *drains))
 
     def _card_text(self, workspace_id: str, card: Any) -> str:
         text = msgspec.json.encode(rules.complete_card(card, self._registry.living(workspace_id).name)).decode()

@@ -91,3 +91,12 @@ def pulse_key(org_id: str) -> str:
 def org_key(org_id: str) -> str:
     """The wake-up key of an organisation's journal."""
     return f"org:{org_id}"
+
+
+def answer_key(activity_id: str) -> str:
+    """The wake-up key of what a push agent answers to a message."""
+    return f"answer:{activity_id}"
+
+
+PUSHES = "pushes"
+"""The wake-up key of whoever pushes: mail came for a push agent, or one can take mail again."""

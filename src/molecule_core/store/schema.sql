@@ -188,23 +188,77 @@ CREATE UNIQUE INDEX activities_by_sender ON activities (dedupe_key, sender) WHER
 CREATE UNIQUE INDEX activities_by_chain ON activities (root_id, chain_no) WHERE chain_no IS NOT NULL;
 
 -- messages: how far a workspace has handled its inbox: all up to acked_seq (which was inbound number acked_no),
--- and acked_above single rows behind it
+-- and acked_above single rows behind it. requeued rows wait again wherever they stand; dead ones were given up.
 CREATE TABLE inboxes (
     workspace_id TEXT PRIMARY KEY,
     acked_seq BIGINT NOT NULL,
     acked_no BIGINT NOT NULL,
-    acked_above BIGINT NOT NULL
+    acked_above BIGINT NOT NULL,
+    requeued BIGINT NOT NULL DEFAULT 0,
+    dead BIGINT NOT NULL DEFAULT 0
 ) /*sqlite: WITHOUT ROWID */;
 
--- messages: rows behind acked_seq that were handed out by a claim or handled out of order
+-- messages: rows behind acked_seq that were handed out by a claim or handled out of order; and requeued = 1: dead
+-- letters that wait again, also before acked_seq, shown_behind which cursor if a reader by cursor has seen them
 CREATE TABLE handouts (
     workspace_id TEXT NOT NULL,
     seq BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
     lease_until BIGINT NOT NULL,
     acked_at BIGINT,
+    requeued BIGINT NOT NULL DEFAULT 0,
+    shown_behind BIGINT,
     PRIMARY KEY (workspace_id, seq)
 ) /*sqlite: WITHOUT ROWID */;
+
+-- messages: what was handed out, settled or given up when, as ranges of an inbox's numbers: what ticks are made of
+CREATE TABLE handovers (
+    workspace_id TEXT NOT NULL,
+    first_no BIGINT NOT NULL,
+    last_no BIGINT NOT NULL,
+    tick TEXT NOT NULL,
+    attempt BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    reason TEXT
+);
+CREATE INDEX handovers_by_number ON handovers (workspace_id, first_no);
+
+-- messages: what was given up, and what became of it: dead, requeued, handled or discarded
+CREATE TABLE dead_letters (
+    workspace_id TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    org_id TEXT NOT NULL,
+    activity_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    detail TEXT,
+    attempts BIGINT NOT NULL,
+    died_at BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, seq)
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX dead_letters_by_org ON dead_letters (org_id, died_at, activity_id) WHERE state = 'dead';
+
+-- messages: how the delivery of a message to a push agent stands. failures count towards its death; next_at 0: none is
+-- planned; busy = 1: the agent had no time, which is no failure; answer: what the agent said, as JSON
+CREATE TABLE pushes (
+    workspace_id TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    failures BIGINT NOT NULL,
+    next_at BIGINT NOT NULL,
+    busy BIGINT NOT NULL,
+    noted_at BIGINT NOT NULL,
+    last_error TEXT,
+    answer TEXT,
+    answered_at BIGINT,
+    PRIMARY KEY (workspace_id, seq)
+) /*sqlite: WITHOUT ROWID */;
+
+-- messages: push agents that have mail, and when to look at each
+CREATE TABLE push_targets (
+    workspace_id TEXT PRIMARY KEY,
+    due BIGINT NOT NULL
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX push_targets_by_due ON push_targets (due);
 
 -- messages: how far a person has read the chat of a workspace
 CREATE TABLE read_marks (

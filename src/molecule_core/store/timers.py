@@ -32,6 +32,11 @@ def timer(kind: str, key: str, due: int) -> tuple[str, Params]:
     return "set_timer", {"kind": kind, "key": key, "due": due}
 
 
+def no_timer(kind: str, key: str) -> tuple[str, Params]:
+    """The statement that takes such a wish back."""
+    return "drop_timer", {"kind": kind, "key": key}
+
+
 class Timers:
     """Sleeps until the next timer is due and calls its owner."""
 

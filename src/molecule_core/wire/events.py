@@ -191,6 +191,41 @@ class EndedChain(Struct, frozen=True):
     by: str
 
 
+class MessageTick(Struct, frozen=True, omit_defaults=True):
+    """What became of the messages of one inbox from `first_seq` to `last_seq`: wake_asked, handed_over or acked."""
+
+    tick: str
+    first_seq: int
+    last_seq: int
+    at: str
+    attempt: int | None = None
+    reason: str | None = None
+
+
+class MessageDead(Struct, frozen=True):
+    """A message was given up: expired, unreachable or refused. A person can requeue or discard it."""
+
+    activity_id: str
+    seq: int
+    reason: str
+    detail: str | None
+    attempts: int
+
+
+class MessageRequeued(Struct, frozen=True):
+    """A dead letter is handed out again."""
+
+    activity_id: str
+    seq: int
+
+
+class MessageDiscarded(Struct, frozen=True):
+    """A dead letter is done with for good."""
+
+    activity_id: str
+    seq: int
+
+
 class Heartbeat(Struct, frozen=True):
     """An agent is there."""
 
@@ -238,6 +273,10 @@ EVENTS: dict[str, EventShape] = {
     "CHAIN_FROZEN": EventShape("workspace", FrozenChain),
     "CHAIN_RELEASED": EventShape("workspace", ReleasedChain),
     "CHAIN_ENDED": EventShape("workspace", EndedChain),
+    "MESSAGE_TICK": EventShape("workspace", MessageTick),
+    "MESSAGE_DEAD": EventShape("workspace", MessageDead),
+    "MESSAGE_REQUEUED": EventShape("workspace", MessageRequeued),
+    "MESSAGE_DISCARDED": EventShape("workspace", MessageDiscarded),
     "WORKSPACE_HEARTBEAT": EventShape("workspace", Heartbeat, journaled=False),
     "TASK_UPDATED": EventShape("workspace", TaskUpdated, journaled=False),
 }

@@ -1,0 +1,98 @@
+"""A server whose network is a desk, with its time in the test's hand."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from molecule_core.client.api import Api
+from molecule_core.ground.limits import Limits
+from tests.clocks import FakeClock
+from tests.delivery.agents import Desk
+from tests.engines import Engine
+from tests.journeys.patience import eventually
+from tests.running import Running, Seat, running
+
+URL = "https://agent.example/a2a"
+
+
+class Post(NamedTuple):
+    """A server, a person who writes, an agent that is pushed to, and the time."""
+
+    server: Running
+    person: Api
+    clock: FakeClock
+    net: Desk
+    ops: Seat
+
+    async def say(self, text: str, *, to: Seat | None = None, patience: int = 0, **params: Any) -> Any:
+        """A message of the person; its receipt or answer. By default nobody waits for the agent."""
+        message = {"role": "user", "parts": [{"kind": "text", "text": text}]}
+        body = {"jsonrpc": "2.0", "id": "mine", "method": "message/send", "params": {"message": message, **params}}
+        seat = to or self.ops
+        headers = {"x-timeout": str(patience)}
+        return await self.person.call("POST", f"/workspaces/{seat.id}/a2a", body=body, headers=headers)
+
+    async def ask(self, text: str, **more: Any) -> str:
+        """A message whose id is all that is wanted."""
+        return str((await self.say(text, **more))["queue_id"])
+
+    async def queue(self, activity_id: str, *, seat: Seat | None = None) -> Any:
+        """How a message stands."""
+        return await self.person.get(f"/workspaces/{(seat or self.ops).id}/a2a/queue/{activity_id}")
+
+    async def stands(self, activity_id: str, status: str, *, seat: Seat | None = None) -> Any:
+        """Waits until a message stands so."""
+        return await eventually(lambda: self.queue(activity_id, seat=seat), lambda found: found["status"] == status)
+
+    async def ticks(self, activity_id: str, *, seat: Seat | None = None) -> Any:
+        """What became of a message."""
+        return await self.person.get(f"/workspaces/{(seat or self.ops).id}/messages/{activity_id}/ticks")
+
+    async def letters(self) -> Any:
+        """The dead letters of the agent."""
+        return (await self.person.get(f"/workspaces/{self.ops.id}/dead-letters"))["dead_letters"]
+
+    async def until_pushed(self, count: int, *, url: str = URL) -> None:
+        """Waits until an agent was sent so many."""
+
+        async def pushed() -> int:
+            await self.clock.advance(0)
+            return len(self.net.of(url))
+
+        await eventually(pushed, lambda found: found >= count)
+
+    async def quiet(self) -> None:
+        """Waits until no push is under way and all that is lined up has had its turn."""
+        delivery = self.server.server.delivery
+
+        async def resting() -> bool:
+            await self.clock.advance(0)
+            return delivery.under_way == 0
+
+        for _ in range(5):
+            await eventually(resting, bool)
+
+    async def tries(self, count: int, seconds: float = 301) -> None:
+        """Lets so many further tries happen, each after the longest back-off."""
+        for _ in range(count):
+            before = len(self.net.pushed)
+            await self.clock.advance(seconds)
+            await self.until_pushed(before + 1)
+            await self.quiet()
+
+
+@pytest.fixture
+def limits() -> Limits:
+    """The usual ones; a test module may have its own."""
+    return Limits()
+
+
+@pytest.fixture
+async def post(engine: Engine, place: str, tmp_path: Path, clock: FakeClock, limits: Limits) -> AsyncIterator[Post]:
+    """A server with one push agent, which is not there yet."""
+    net = Desk()
+    async with running(engine, place, tmp_path, clock=clock, fetcher=net, limits=limits) as server:
+        ops = await server.seat("Ops", delivery_mode="push", url=URL)
+        yield Post(server, await server.person(), clock, net, ops)

@@ -1,0 +1,137 @@
+"""What waits although nothing failed: seats that are paused or hibernated, and what their senders see."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from molecule_core.org.model import Status
+from tests.delivery.agents import said
+from tests.delivery.conftest import URL, Post
+from tests.journeys.patience import eventually, refused
+from tests.journeys.seats import beat, status_of
+from tests.requirements import requirement
+from tests.running import Seat
+
+
+def stand(post: Post, seat: Seat, status: Status) -> None:
+    """A seat stands so, as if an operator had said it."""
+    server = post.server.server
+    workspace = server.registry.living(seat.id)
+    server.registry.put(replace(workspace, status=status))
+    server.wakeups.ring(("pushes", f"log:{seat.id}"))
+
+
+def names(ticks: Any) -> list[str]:
+    return [tick["tick"] for tick in ticks["ticks"]]
+
+
+@requirement("M22", "M25")
+async def test_a_paused_seat_keeps_its_mail_whoever_asks_and_gets_it_when_it_goes_on(post: Post) -> None:
+    post.net.answers(URL, said("done"))
+    poller = await post.server.seat("Poller")
+    old = (await post.say("old", to=poller))["activity_id"]
+    for seat in (post.ops, poller):
+        stand(post, seat, Status.PAUSED)
+    pushed, polled = await post.ask("hi"), (await post.say("hi", to=poller))["activity_id"]
+    await post.quiet()
+
+    assert post.net.pushed == []
+    assert await poller.api.claim(poller.id, wait=0) == []
+    assert await poller.api.get(f"/workspaces/{poller.id}/activity", type="a2a_receive", since_id=old) == []
+    assert (await post.ticks(pushed))["stuck"] == {"reason": "paused"}
+    assert (await post.ticks(polled, seat=poller))["stuck"] == {"reason": "paused"}
+
+    for seat in (post.ops, poller):
+        stand(post, seat, Status.ONLINE)
+    await post.stands(pushed, "completed")
+    assert [row["id"] for row in await poller.api.claim(poller.id, wait=0)] == [polled]
+
+
+@requirement("M22", "M25")
+async def test_mail_for_a_hibernated_seat_asks_for_somebody_to_wake_it(post: Post) -> None:
+    post.net.answers(URL, said("done"))
+    poller = await post.server.seat("Poller")
+    for seat in (post.ops, poller):
+        stand(post, seat, Status.HIBERNATED)
+    polled = (await post.say("hi", to=poller))["activity_id"]
+    pushed = await post.ask("hi")
+    await post.stands(pushed, "completed")
+
+    assert names(await post.ticks(polled, seat=poller)) == ["stored", "wake_asked"]
+    assert names(await post.ticks(pushed)) == ["stored", "wake_asked", "handed_over", "acked"]
+
+
+@requirement("M25")
+async def test_ticks_tell_a_sender_what_became_of_mail_to_an_agent_that_polls(post: Post) -> None:
+    poller = await post.server.seat("Poller")
+    ids = [(await post.say(str(number), to=poller))["activity_id"] for number in range(4)]
+    assert (await post.ticks(ids[0], seat=poller))["stuck"] == {"reason": "polls only"}
+
+    rows = await poller.api.claim(poller.id, lease=10, wait=0, limit=3)
+    assert (await post.ticks(ids[0], seat=poller))["stuck"] is None
+    await post.clock.advance(11)
+    again = await poller.api.claim(poller.id, lease=10, wait=0, limit=2)
+    await poller.api.ack(poller.id, again[1])
+    await poller.api.post(f"/workspaces/{poller.id}/activity/ack", {"acked_seq": rows[-1]["seq"]})
+
+    ticks = [await post.ticks(each, seat=poller) for each in ids]
+    assert [[(t["tick"], t.get("attempt")) for t in each["ticks"]] for each in ticks] == [
+        [("stored", None), ("handed_over", 1), ("handed_over", 2), ("acked", None)],
+        [("stored", None), ("handed_over", 1), ("handed_over", 2), ("acked", 2)],
+        [("stored", None), ("handed_over", 1), ("acked", None)],
+        [("stored", None)],
+    ]
+    assert [each["stuck"] for each in ticks] == [None, None, None, {"reason": "polls only"}]
+
+
+@requirement("M25")
+async def test_a_range_is_one_note_and_one_event(post: Post) -> None:
+    poller = await post.server.seat("Poller")
+    for number in range(50):
+        await post.say(str(number), to=poller)
+    rows = await poller.api.claim(poller.id, wait=0)
+    await poller.api.post(f"/workspaces/{poller.id}/activity/ack", {"acked_seq": rows[-1]["seq"]})
+    await poller.api.post(f"/workspaces/{poller.id}/activity/ack", {"acked_seq": rows[-1]["seq"]})
+    await poller.api.claim(poller.id, wait=0)
+
+    org = (await post.person.get(f"/workspaces/{poller.id}"))["org_id"]
+    store = post.server.server.store
+    facts = await store.rows("events_after", {"org_id": org, "seq": 0, "count": 1000})
+    told = [fact for fact in facts if fact[1] == "MESSAGE_TICK"]
+    assert len(told) == 2
+    assert '"first_seq":1,"last_seq":50' in told[0][8]
+    notes = await store.rows("handovers_of", {"workspace_id": poller.id, "no": 25, "widest": 512})
+    assert sorted(note[0] for note in notes) == ["acked", "handed_over"]
+
+
+@requirement("M25", "M2")
+async def test_ticks_say_since_when_an_agent_is_silent(post: Post) -> None:
+    poller = await post.server.seat("Poller")
+    await beat(poller)
+    await post.clock.advance(106)
+    await eventually(status_of(post.person, poller), lambda status: status == "offline")
+    activity_id = (await post.say("hi", to=poller))["activity_id"]
+
+    assert (await post.ticks(activity_id, seat=poller))["stuck"]["reason"].startswith("offline since 2027-")
+
+
+@requirement("M25", "S8")
+async def test_only_sender_target_and_persons_follow_a_message_all_others_know_of_none(post: Post) -> None:
+    sender, stranger = await post.server.seat("Sender"), await post.server.seat("Stranger")
+    message = {"role": "user", "parts": [{"kind": "text", "text": "hi"}]}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
+    post.net.answers(URL, said("done"))
+    await sender.api.post(f"/workspaces/{post.ops.id}/a2a", body)
+    activity_id = post.net.pushed[0].activity
+    outsider = await post.server.person("owner", await post.server.org("Elsewhere"))
+
+    for end in (f"a2a/queue/{activity_id}", f"messages/{activity_id}/ticks"):
+        path = f"/workspaces/{post.ops.id}/{end}"
+        for api in (sender.api, post.ops.api, post.person):
+            assert activity_id in str(await api.get(path))
+        foreign = await refused(stranger.api.get(path))
+        unknown = await refused(stranger.api.get(path.replace(activity_id, "nonsense")))
+        elsewhere = await refused(post.person.get(path.replace(post.ops.id, sender.id)))
+        assert foreign.status == 404
+        assert foreign.problem == unknown.problem == elsewhere.problem
+        assert (await refused(outsider.get(path))).status == 404

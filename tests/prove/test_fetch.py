@@ -1,0 +1,27 @@
+"""`scripts/prove fetch` at a tenth, and the mistakes that it must see."""
+
+import pytest
+
+from proofs.controls import Control
+from proofs.fetch import PROOF
+from proofs.settings import prove, try_control
+from tests.engines import Engine
+from tests.requirements import requirement
+
+SEED = 6
+
+
+@requirement("S6")
+async def test_no_url_leads_anywhere_it_may_not(engine: Engine, postgres: str) -> None:
+    verdict = await prove(PROOF, engine, postgres, seed=SEED, tenth=True)
+
+    assert verdict.broken == {}, verdict.notes
+    assert verdict.figures["allowed fetches"] == 5
+    assert verdict.figures["look-ups by their first fetches"] == PROOF.size(engine, tenth=True)
+
+
+@pytest.mark.parametrize("control", PROOF.controls["sqlite"], ids=lambda control: control.name)
+async def test_a_fetcher_with_a_mistake_is_seen(control: Control) -> None:
+    verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
+
+    assert verdict.zeros[control.breaks] > 0, verdict.line()
