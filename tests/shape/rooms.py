@@ -31,7 +31,7 @@ EDGES = (
     "edges",
     "views",
     "slices.{writer,reader,rules,model}",
-    "messages.{handing,letters,lineage,tracking,turns}",
+    "messages.{chains,handing,letters,lineage,tracking,turns}",
     "wire",
     "ground",
 )
