@@ -19,6 +19,7 @@ from molecule_core.edges.app import App
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.events import EventEdge
+from molecule_core.edges.files import FileEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.orgs import OrgEdge
@@ -31,12 +32,14 @@ from molecule_core.edges.workspaces import WorkspaceEdge
 from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
 from molecule_core.ground.settings import Settings
+from molecule_core.messages.filing import UNMENTIONED, FileWriter
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgReader, load_registry
 from molecule_core.org.registry import Registry
 from molecule_core.org.writer import SWEEP, OrgWriter
 from molecule_core.store.database import Store
+from molecule_core.store.disk import Disk
 from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
 from molecule_core.store.timers import Timers
 from molecule_core.store.wakeups import Wakeups
@@ -73,6 +76,7 @@ class Server:
         self._wire(admin_token)
         self._timers = Timers(self.store, self._clock, self.wakeups)
         self._timers.owner(SWEEP, self._org.sweep)
+        self._timers.owner(UNMENTIONED, self._files.on_due)
         self._worker: asyncio.Task[None] | None = None
 
     def _choose_store(self) -> Store:
@@ -95,6 +99,8 @@ class Server:
         org = OrgReader(registry)
         writer = MessageWriter(store, org, wakeups, clock=clock, ids=ids, limits=limits)
         reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
+        disk = Disk(settings.files, reserve=limits.disk_reserve_bytes)
+        self._files = FileWriter(store, disk, org, writer, clock=clock, ids=ids, limits=limits)
         guards = Guards(access_reader, org, self._hosts(), settings.cookie)
         feed = Feed(store, wakeups, org, reader)
         snapshots = SnapshotReader(store, feed, org, reader, clock=clock, limits=limits)
@@ -116,6 +122,7 @@ class Server:
             WorkspaceEdge(org_writer, org, public_url=settings.url),
             RegistryEdge(org_writer, org, guards, clock=clock, limits=limits),
             MessageEdge(writer, reader, clock=clock, limits=limits),
+            FileEdge(self._files, limits=limits),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
         )
@@ -135,6 +142,7 @@ class Server:
         """Opens the store, loads the registry, starts the workers. A first start makes an organisation."""
         await self.store.open()
         await load_registry(self.store, self.registry)
+        await self._files.open(alone=not self.settings.database)
         if not self.registry.orgs():
             await self._org.create_org(self._first_org)
         await self._org.sweep("")
@@ -151,6 +159,7 @@ class Server:
         if self._worker is not None:
             await self._worker
             await self._org.sweep("")
+        self._files.close()
         await self.store.close()
 
 

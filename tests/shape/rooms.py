@@ -74,6 +74,8 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
     "messages": {
         "attachments": ("rules", "model"),
         "writer": (*INSIDE["writer"], "attachments"),
+        # The second hand of the noun: files and the rows that tell of them. Sending need not know how bytes are kept.
+        "filing": ("writer", "rules", "model", "attachments"),
         "delivery": ("writer", "reader", "rules", "model"),
     },
     "org": {
@@ -90,6 +92,11 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "render": ("language", "rules", "model"),
         "writer": (*INSIDE["writer"], "language", "render"),
     },
+}
+
+# Files beside a slice's writer that may change its tables too.
+OTHER_HANDS: dict[str, tuple[str, ...]] = {
+    "messages": ("filing",),
 }
 
 

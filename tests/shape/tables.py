@@ -16,4 +16,6 @@ TABLES: dict[str, str] = {
     "inboxes": "messages",
     "handouts": "messages",
     "read_marks": "messages",
+    "files": "messages",
+    "file_mentions": "messages",
 }

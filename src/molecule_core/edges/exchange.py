@@ -2,6 +2,7 @@
 
 import asyncio
 
+from molecule_core.edges.bodies import Body
 from molecule_core.edges.routes import Answer, Call
 
 
@@ -18,6 +19,7 @@ class Exchange:
         "refused",
         "size",
         "started",
+        "stream",
         "task",
     )
 
@@ -31,10 +33,34 @@ class Exchange:
         self.complete = False
         self.started = False
         self.answered = False
+        self.stream: Body | None = None
         self.task: asyncio.Task[None] | None = None
 
+    @property
+    def ready(self) -> bool:
+        """Whether its handler can be asked: its body is here, or is read by the handler itself."""
+        return not self.started and (self.complete or self.stream is not None)
 
-def without_upgrade(connection: bytes) -> bytes:
+    def give_up(self) -> None:
+        """Nobody works on it any more, and what came of its body is dropped."""
+        self.body.clear()
+        if self.stream is not None:
+            self.stream.close()
+        if self.task is not None:
+            self.task.cancel()
+
+
+def head_without_upgrade(method: bytes, url: bytes, version: str, headers: list[tuple[bytes, bytes]]) -> bytes:
+    """The head of the same request without the offer to upgrade."""
+    lines = [method, b" ", url, b" HTTP/", version.encode(), b"\r\n"]
+    for name, value in headers:
+        kept = _without_upgrade(value) if name == b"connection" else value
+        if kept and name not in (b"upgrade", b"http2-settings"):
+            lines += [name, b": ", kept, b"\r\n"]
+    return b"".join([*lines, b"\r\n"])
+
+
+def _without_upgrade(connection: bytes) -> bytes:
     """The Connection header without what belongs to an upgrade."""
     tokens = [token.strip() for token in connection.split(b",")]
     return b", ".join(token for token in tokens if token.lower() not in (b"upgrade", b"http2-settings"))

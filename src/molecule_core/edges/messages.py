@@ -113,7 +113,7 @@ class MessageEdge:
         if dedupe_key is None and version is None:
             dedupe_key = sent.message_id
         return Draft(
-            sender=_sender(call.by),
+            sender=sender_of(call.by),
             params=sent.params,
             message=sent.message,
             rpc_id=sent.rpc_id,
@@ -191,7 +191,8 @@ class MessageEdge:
             rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
         includes = query.get("include", "").split(",")
         with_peer = "peer_info" in includes
-        return json_answer([self._reader.show(row, with_peer=with_peer) for row in rows])
+        with_files = with_peer or "attachments" in includes
+        return json_answer([self._reader.show(row, with_peer=with_peer, with_files=with_files) for row in rows])
 
     def _filters(self, query: dict[str, str]) -> Filters:
         source = plain_text(query, "source")
@@ -276,7 +277,7 @@ def _rpc_refusal(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: boo
     return json_answer(error_answer(rpc_id, row.rpc, error.text, row.code), row.status if version is None else 200)
 
 
-def _sender(caller: Caller) -> Sender:
+def sender_of(caller: Caller) -> Sender:
     """Who a message is from: never what the body says."""
     if caller.kind is Kind.WORKSPACE:
         return Sender(key=f"workspace:{caller.id}", workspace_id=caller.id, user_id=None, user_name=None)

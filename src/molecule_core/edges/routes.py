@@ -6,7 +6,7 @@ declaration of who may call it cannot be written.
 
 import asyncio
 import enum
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
@@ -80,6 +80,8 @@ class Call(Struct):
     caller: Caller | None = None
     workspace: Workspace | None = None
     body: bytes = b""
+    stream: AsyncIterator[bytes] | None = None
+    """The body of a route that streams."""
 
     @property
     def by(self) -> Caller:
@@ -159,6 +161,10 @@ class Route(Struct, frozen=True):
     """Whether it turns the connection into a WebSocket."""
     deep: bool = False
     """Whether the last parameter of its path takes all segments that follow."""
+    streams: bool = False
+    """Whether the handler reads the body itself, as multipart/form-data, while it comes; larger ones are taken then."""
+    media: str = "application/json"
+    """What it answers with."""
 
     @property
     def unsafe(self) -> bool:

@@ -8,6 +8,7 @@ RECEIVE = "a2a_receive"
 SEND = "a2a_send"
 KIND_USER = "canvas_user"
 KIND_PEER = "peer_agent"
+KIND_UPLOAD = "chat_upload_receive"
 NOTIFY = "notify"
 
 LOGGABLE = (SEND, "task_update", "agent_log", "skill_promotion", "memory_write", "error", "memory_write_global")
@@ -52,6 +53,23 @@ class Activity(Struct, kw_only=True):
     cause_id: str | None = None
     expires_at: int | None = None
     trace_parent: str | None = None
+
+
+class StoredFile(Struct, frozen=True):
+    """A file that came in, in the order the query `file` selects it. Its name is cleaned, its type only claimed; its
+    bytes lie under its id. `activity_id`: the row that told a polling agent of it. Times are microseconds."""
+
+    id: str
+    org_id: str
+    workspace_id: str
+    uploaded_by: str
+    name: str
+    mime_type: str
+    size: int
+    sha256: str
+    activity_id: str | None
+    created_at: int
+    acked_at: int | None = None
 
 
 class Shown(Struct, frozen=True):

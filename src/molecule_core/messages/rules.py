@@ -5,9 +5,22 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.ground.errors import AttemptMissing, InvalidField, MessageIdReused, StaleAttempt
-from molecule_core.messages.model import Draft, Handout, Inbox, Receipt
+from molecule_core.ground.errors import (
+    AttemptMissing,
+    InboxFull,
+    InvalidField,
+    MayNotTalk,
+    MessageIdReused,
+    NotFound,
+    ServerBusy,
+    StaleAttempt,
+    WorkspaceRemoved,
+)
+from molecule_core.messages.model import Draft, Handout, Inbox, Receipt, Sender
 from molecule_core.wire.a2a import IDENTITY_KEYS
+
+SURE_REFUSALS = (InboxFull, MayNotTalk, NotFound, ServerBusy, WorkspaceRemoved)
+"""What a command can be refused with that then has surely changed nothing."""
 
 
 def content_hash(workspace_id: str, draft: Draft) -> str:
@@ -80,7 +93,11 @@ def stored_body(draft: Draft, kind: str, message_id: str) -> bytes:
 
 def _identity(draft: Draft) -> dict[str, Any]:
     from_body = {key: value for key, value in draft.params["metadata"].items() if key not in IDENTITY_KEYS}
-    if draft.sender.user_id is None:
-        return from_body
-    user = {"source": "canvas", "user_id": draft.sender.user_id, "username": draft.sender.user_name}
-    return {**from_body, **user}
+    return {**from_body, **identity_of(draft.sender)}
+
+
+def identity_of(sender: Sender) -> dict[str, Any]:
+    """Who a person is, as the session proves it; nothing for a workspace, which its row names."""
+    if sender.user_id is None:
+        return {}
+    return {"source": "canvas", "user_id": sender.user_id, "username": sender.user_name}

@@ -1,7 +1,7 @@
 """The only hand that changes messages, inboxes, claims and acks."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from molecule_core.ground.errors import InboxFull, MayNotTalk, NotFound, TalkToU
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
-from molecule_core.messages import rules
+from molecule_core.messages import attachments, rules
 from molecule_core.messages.model import (
     KIND_PEER,
     KIND_USER,
@@ -59,8 +59,9 @@ class MessageWriter:
     def send(self, workspace_id: str, draft: Draft) -> "asyncio.Future[Receipt]":
         """A message enters an inbox, exactly once for each (sender, id). The receipt comes when it is durable.
 
-        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, InboxFull."""
-        keys = () if draft.dedupe_key is None else (("message", draft.sender.key, draft.dedupe_key),)
+        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, InboxFull, InvalidMessage."""
+        key = () if draft.dedupe_key is None else (("message", draft.sender.key, draft.dedupe_key),)
+        keys = (*key, *attachments.keys_of(draft.message["parts"]))
         target = self._org.living(workspace_id)
         return self._store.run(Command(target.org_id, keys, partial(self._sending, workspace_id, draft)))
 
@@ -74,7 +75,10 @@ class MessageWriter:
             twins = yield Read("find_twin", {"sender": sender.key, "dedupe_key": draft.dedupe_key})
             if twins:
                 return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=draft.dedupe_key))
-        inbound_no = yield from self._admitted(workspace_id)
+        sent = yield from attachments.looked_up(draft.message["parts"], target.org_id, sender.workspace_id)
+        if sent.file_ids:
+            draft = msgspec.structs.replace(draft, message={**draft.message, "parts": sent.parts})
+        inbound_no = yield from self.admitted(workspace_id)
         activity_id = self._ids.new()
         kind = KIND_USER if sender.workspace_id is None else KIND_PEER
         body = rules.stored_body(draft, kind, draft.message.get("messageId") or activity_id)
@@ -102,9 +106,9 @@ class MessageWriter:
             request_body=body.decode(),
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
-        return _logged(receipt, activity, "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED")
+        return _logged(receipt, activity, "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED", sent.file_ids)
 
-    def _admitted(self, workspace_id: str) -> Generator[Step, Any, int]:
+    def admitted(self, workspace_id: str) -> Generator[Step, Any, int]:
         """The inbound number of a message, or InboxFull. How much is handled is read only if so many ever came that the
         inbox could be full."""
         limit = self._limits.inbox_unhandled
@@ -116,21 +120,24 @@ class MessageWriter:
         return number
 
     async def notify(self, workspace_id: str, parts: list[dict[str, Any]], dedupe_key: str | None) -> Receipt:
-        """An agent writes to its user. Raises TalkToUserDisabled, MessageIdReused, NotFound, WorkspaceRemoved."""
+        """An agent writes to its user. Raises TalkToUserDisabled, MessageIdReused, NotFound, WorkspaceRemoved,
+        InvalidMessage."""
         target = self._org.living(workspace_id)
         if not target.talk_to_user_enabled:
             raise TalkToUserDisabled
         sender = f"workspace:{workspace_id}"
-        keys = () if dedupe_key is None else (("message", sender, dedupe_key),)
+        key = () if dedupe_key is None else (("message", sender, dedupe_key),)
+        keys = (*key, *attachments.keys_of(parts))
 
         def decide() -> Decision[Receipt]:
             activity_id = self._ids.new()
-            body = _notice(activity_id, parts)
             hashed = rules.hash_of_parts(workspace_id, parts)
             if dedupe_key is not None:
                 twins = yield Read("find_twin", {"sender": sender, "dedupe_key": dedupe_key})
                 if twins:
                     return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=dedupe_key))
+            sent = yield from attachments.looked_up(parts, target.org_id, workspace_id)
+            body = _notice(activity_id, sent.parts)
             activity = Activity(
                 id=activity_id,
                 org_id=target.org_id,
@@ -149,7 +156,8 @@ class MessageWriter:
                 summary=shorten(_text_of(parts), _SUMMARY_LENGTH),
                 request_body=body.decode(),
             )
-            return _logged(Receipt(activity.id, activity.id, activity.created_at), activity, "AGENT_MESSAGE")
+            receipt = Receipt(activity.id, activity.id, activity.created_at)
+            return _logged(receipt, activity, "AGENT_MESSAGE", sent.file_ids)
 
         return await self._store.run(Command(target.org_id, keys, decide))
 
@@ -318,10 +326,14 @@ class MessageWriter:
         return Command(self._org.living(workspace_id).org_id, (("inbox", workspace_id),), decide)
 
 
-def _logged(answer: T, activity: Activity, event: str) -> WriteSet[T]:
+def _logged(answer: T, activity: Activity, event: str, file_ids: Iterable[str] = ()) -> WriteSet[T]:
+    mentions = ({"file_id": each, "activity_id": activity.id} for each in file_ids)
     return WriteSet(
         answer,
-        [("insert_activity", activity)],
+        [
+            ("insert_activity", activity),
+            *(("insert_mention", {**each, "workspace_id": activity.workspace_id}) for each in mentions),
+        ],
         [Event(event, activity.workspace_id, "activity", activity.id, at=activity.created_at)],
         (log_key(activity.workspace_id), org_key(activity.org_id)),
     )

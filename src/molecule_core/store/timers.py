@@ -1,7 +1,7 @@
 """Timers are rows: what is due when, and who is asked. A restart forgets none, a wall-clock jump loses none.
 
 A slice sets one inside its own command (`set_timer`), and is called at the time. Being called is "at least once": the
-owner sets the next time, or a time that never comes, in the command it then runs.
+owner sets the next time, or takes the timer away (`no_timer`), in the command it then runs.
 """
 
 import logging
@@ -27,6 +27,11 @@ _LOOKED_AT = 100
 def timer(kind: str, key: str, due: int) -> tuple[str, Params]:
     """The statement that asks to be called at a time; an earlier wish under the same key is replaced."""
     return "set_timer", {"kind": kind, "key": key, "due": due}
+
+
+def no_timer(kind: str, key: str) -> tuple[str, Params]:
+    """The statement that takes a wish back."""
+    return "forget_timer", {"kind": kind, "key": key}
 
 
 class Timers:
