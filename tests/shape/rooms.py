@@ -35,6 +35,7 @@ HOUSE = (
     Row("server", ("edges", "views", "slices", "store", "ground")),
     Row("edges", EDGES),
     Row("edges.{live,events}", (*EDGES, "store.journal")),
+    Row("edges.files", (*EDGES, "messages.{attachments,filing}")),
     Row(
         "views",
         ("views", "slices.{reader,model}", "instructions.render", "store.{database,journal,wakeups}", "wire", "ground"),

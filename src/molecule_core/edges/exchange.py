@@ -46,8 +46,9 @@ class Exchange:
         self.body.clear()
         if self.stream is not None:
             self.stream.close()
-        if self.task is not None:
-            self.task.cancel()
+        task, self.task = self.task, None
+        if task is not None:  # once: a second time would keep it from tidying up
+            task.cancel()
 
 
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: list[tuple[bytes, bytes]]) -> bytes:

@@ -4,6 +4,7 @@ Bytes first, rows after: a file is whole on the disk before its row is committed
 are. What a crash leaves in between is bytes without a row, which the next start removes.
 """
 
+import asyncio
 from collections.abc import Generator
 from typing import Any
 
@@ -250,8 +251,9 @@ class Upload:
     async def drop(self) -> None:
         """Nothing of it stays, but for what has been kept."""
         taken, self._taken = self._taken, []
-        for each in taken:
-            await each.incoming.drop()
+        if taken:
+            dropping = asyncio.gather(*(each.incoming.drop() for each in taken), return_exceptions=True)
+            await asyncio.shield(dropping)  # whoever waits may be given up; what was begun is finished
 
 
 def shown(file: StoredFile) -> dict[str, Any]:

@@ -169,9 +169,9 @@ class Incoming:
                 self._close()
                 self._disk.settle(self._name)
 
-    async def drop(self) -> None:
-        """Nothing of it stays."""
-        await self._disk.work(self._drop)
+    def drop(self) -> "asyncio.Future[None]":
+        """Nothing of it stays, whether or not somebody waits for that."""
+        return self._disk.work(self._drop)
 
     def _drop(self) -> None:
         with self._lock:
