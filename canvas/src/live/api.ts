@@ -1,22 +1,13 @@
 /** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
 
-import { text } from "../state/reading";
+import type { Attachment } from "../state/model";
+import { number, text } from "../state/reading";
+import type { UploadLimits } from "../text/files";
 import type { ChatPage, Session, Snapshot } from "../wire";
+import { NoAnswer, Refusal, sentence } from "./answers";
+import { upload, type Watch } from "./upload";
 
-/** The server said no. */
-export class Refusal extends Error {
-  readonly status: number;
-  readonly code: string | null;
-
-  constructor(status: number, code: string | null, message: string) {
-    super(message);
-    this.status = status;
-    this.code = code;
-  }
-}
-
-/** No answer came. Whether the command had its effect is not known. */
-export class NoAnswer extends Error {}
+export { NoAnswer, Refusal };
 
 export interface Connection {
   id: string;
@@ -63,14 +54,26 @@ export class Api {
     return this.ask<ChatPage>("GET", `${seat(workspaceId)}/chat-history?limit=${limit}${older}`);
   }
 
-  send(workspaceId: string, clientId: string, words: string): Promise<unknown> {
-    const message = { role: "user", messageId: clientId, parts: [{ kind: "text", text: words }] };
+  send(workspaceId: string, clientId: string, words: string, files: readonly Attachment[] = []): Promise<unknown> {
+    const said = words === "" ? [] : [{ kind: "text", text: words }];
+    const parts = [...said, ...files.map(({ uri, name, type, size }) => ({ kind: "file", file: { uri, name, mimeType: type, size } }))];
+    const message = { role: "user", messageId: clientId, parts };
     const call = { jsonrpc: "2.0", id: clientId, method: "message/send", params: { message } };
     return this.ask("POST", `${seat(workspaceId)}/a2a`, call);
   }
 
   markRead(workspaceId: string, seq: number): Promise<unknown> {
     return this.ask("POST", `${seat(workspaceId)}/chat/read`, { seq });
+  }
+
+  /** Throws Refusal, NoAnswer, Stopped. */
+  upload(workspaceId: string, file: File, watch: Watch): Promise<Attachment> {
+    return upload(`${seat(workspaceId)}/chat/uploads`, file, watch);
+  }
+
+  async uploadLimits(): Promise<UploadLimits> {
+    const told = await this.ask("GET", "/uploads/limits");
+    return { fileBytes: number(told, "max_file_bytes") ?? Infinity, files: number(told, "max_attachments") ?? Infinity };
   }
 
   async createSeat(wanted: NewSeat): Promise<Connection> {
@@ -115,10 +118,6 @@ export class Api {
 
 function seat(workspaceId: string): string {
   return `/workspaces/${encodeURIComponent(workspaceId)}`;
-}
-
-function sentence(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** What went wrong, in a sentence for people. */

@@ -41,6 +41,7 @@ export class Bench {
     this.app = new App(vault);
     this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined });
     vi.spyOn(this.api, "markRead").mockResolvedValue({});
+    vi.spyOn(this.api, "uploadLimits").mockResolvedValue({ fileBytes: 1_000_000, files: 3 });
     vi.spyOn(this.api, "history").mockImplementation((id) => Promise.resolve({ messages: this.server.history(id), reached_end: true }));
   }
 
