@@ -10,12 +10,15 @@ import { readUpTo, withPage } from "./state/lines";
 import { Drafts } from "./state/drafts";
 import { foldsStore, type Folds } from "./state/folds";
 import type { Chat, Line, State } from "./state/model";
-import { Outbox, type SendResult } from "./state/outbox";
+import { ChosenFiles } from "./state/chosen";
+import { Outbox, type SendResult, type Unsent } from "./state/outbox";
 import { changesProblems, NO_PROBLEMS, type Problems } from "./state/problems";
 import { seatedUnder } from "./state/seating";
 import { applySnapshot } from "./state/snapshot";
 import { createStore, type Store } from "./state/store";
+import { Uploads } from "./state/uploads";
 import type { Vault } from "./state/vault";
+import { nameText, type UploadLimits } from "./text/files";
 import type { EventFrame, Session, Snapshot } from "./wire";
 
 const PAGE = 50;
@@ -51,6 +54,10 @@ export class Desk {
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
   readonly connection: Connection;
   readonly outbox: Outbox;
+  readonly uploads: Uploads;
+  readonly chosen = new ChosenFiles();
+  /** What may be sent; null until the server told it. */
+  readonly uploadLimits: Store<UploadLimits | null> = createStore<UploadLimits | null>(null);
   readonly drafts: Drafts;
   readonly folds: Folds;
   private readonly tabs: Tabs;
@@ -66,7 +73,8 @@ export class Desk {
     this.api = api;
     const owner = { org: session.org.id, user: session.user.id };
     this.owner = `${owner.org}/${owner.user}`;
-    this.outbox = new Outbox(vault, owner, (workspaceId, clientId, words) => this.deliver(workspaceId, clientId, words));
+    this.uploads = new Uploads((workspaceId, file, watch) => api.upload(workspaceId, file, watch));
+    this.outbox = new Outbox(vault, owner, (entry) => this.deliver(entry));
     this.drafts = new Drafts(vault, owner);
     this.folds = foldsStore(vault, owner);
     this.tabs = new Tabs((word) => this.hear(word, onLogOut));
@@ -97,8 +105,27 @@ export class Desk {
     return this.session.user.role !== "viewer";
   }
 
+  /** Sends words, and the files that were chosen for this chat. */
   async write(workspaceId: string, words: string): Promise<void> {
-    await this.outbox.write(workspaceId, words, new Date().toISOString(), crypto.randomUUID());
+    const clientId = crypto.randomUUID();
+    const held = this.chosen.take(workspaceId);
+    this.uploads.hold(clientId, held);
+    const files = held.map(({ name, size, type }) => ({ name: nameText(name), size, uri: null, type }));
+    await this.outbox.write({ workspaceId, words, files }, new Date().toISOString(), clientId);
+  }
+
+  discard(clientId: string): void {
+    this.outbox.discard(clientId);
+    this.uploads.drop(clientId);
+  }
+
+  /** Asks once; whoever chooses files before the answer hears of the limits a moment later. */
+  async readUploadLimits(): Promise<void> {
+    if (this.uploadLimits.get() !== null) return;
+    await this.api.uploadLimits().then(
+      (limits) => this.uploadLimits.set(limits),
+      () => undefined, // asked again with the next chat
+    );
   }
 
   /** Reads the newest page of a chat. Those who ask meanwhile get the same answer. */
@@ -230,9 +257,14 @@ export class Desk {
     this.outbox.settle(new Set(lines.map((line) => line.clientId).filter((id) => id !== null)));
   }
 
-  private async deliver(workspaceId: string, clientId: string, words: string): Promise<SendResult> {
+  private async deliver(entry: Unsent): Promise<SendResult> {
+    const { clientId, workspaceId, text } = entry;
+    const missing = this.uploads.missing(entry);
+    if (missing.length > 0) return { ok: false, reason: missingWords(missing), again: false };
     try {
-      await this.api.send(workspaceId, clientId, words);
+      const files = await this.uploads.send(entry, (place, file) => this.outbox.brought(clientId, place, file));
+      await this.api.send(workspaceId, clientId, text, files);
+      this.uploads.drop(clientId);
       return { ok: true };
     } catch (error) {
       const again = error instanceof NoAnswer || (error instanceof Refusal && error.status >= 502);
@@ -247,4 +279,10 @@ export class Desk {
       if (error instanceof Refusal && error.status === 401) onLogOut();
     }
   }
+}
+
+/** The honest words for files that were chosen on a page that is gone, or in another tab. */
+function missingWords(names: readonly string[]): string {
+  const shown = names.map((name) => `“${name}”`).join(", ");
+  return `This page does not have ${shown}: a file stays only in the page where it was chosen. Discard this message, and attach it again.`;
 }

@@ -22,6 +22,7 @@ from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.chains import ChainEdge
 from molecule_core.edges.delivery import DeliveryEdge
 from molecule_core.edges.events import EventEdge
+from molecule_core.edges.files import FileEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.orgs import OrgEdge
@@ -42,6 +43,7 @@ from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
 from molecule_core.ground.net import Fetcher, SafeFetcher
 from molecule_core.ground.settings import Settings
 from molecule_core.messages.delivery import Delivery
+from molecule_core.messages.filing import UNMENTIONED, FileWriter
 from molecule_core.messages.handing import Handing
 from molecule_core.messages.letters import Letters
 from molecule_core.messages.model import EXPIRY
@@ -54,6 +56,7 @@ from molecule_core.org.registry import Registry
 from molecule_core.org.writer import PULSES, SWEEP, OrgWriter
 from molecule_core.store.bus import Bus, Link
 from molecule_core.store.database import Store
+from molecule_core.store.disk import Disk
 from molecule_core.store.mirrors import Mirrors, follow
 from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
 from molecule_core.store.timers import Timers
@@ -107,6 +110,7 @@ class Server:
         self._timers = Timers(self.store, self._clock, self.wakeups)
         self._timers.owner(SWEEP, self._org.sweep)
         self._timers.owner(EXPIRY, self._letters.expire)
+        self._timers.owner(UNMENTIONED, self._files.on_due)
         self._workers: list[asyncio.Task[None]] = []
 
     def _choose_store(self) -> Store:
@@ -170,6 +174,8 @@ class Server:
         self._letters = Letters(store, org, clock=clock)
         self.delivery = self._driver(org)
         tracking = Tracking(store, org, wakeups, clock=clock, circuit_open_until=self.delivery.circuit_open_until)
+        disk = Disk(settings.files, reserve=limits.disk_reserve_bytes)
+        self._files = FileWriter(store, disk, org, writer, clock=clock, ids=ids, limits=limits)
         rates = Rates(limits, clock)
         catch_up = store.catch_up if store.shared else None
         guards = Guards(access_reader, org, self._hosts(), settings.cookie, catch_up)
@@ -205,6 +211,7 @@ class Server:
             MessageEdge(writer, handing, reader, tracking, rates, clock=clock, limits=limits),
             DeliveryEdge(tracking, self._letters),
             ChainEdge(writer.chains, ChainReader(store), org, limits=limits),
+            FileEdge(self._files, limits=limits),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
         )
@@ -248,6 +255,7 @@ class Server:
         if self.store.shared:
             await self._open_to_others()
         await load_registry(self.store, self.registry)
+        await self._files.open(alone=not self.settings.database)
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
         await self._org.sweep("")
@@ -295,6 +303,7 @@ class Server:
             await asyncio.gather(*self._workers)
             if self.outdated is None:
                 await self._org.save_pulses()
+        self._files.close()
         await self.store.close()
         if self.bus is not None:
             await self.bus.close()

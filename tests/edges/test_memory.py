@@ -10,8 +10,9 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from molecule_core.client.api import Api
+from tests.journeys.forms import FORM, end, part, place_of
 from tests.journeys.processes import MOLECULE, Process, environment, free_port, started
-from tests.journeys.rawhttp import Wire, chunk, request, wire
+from tests.journeys.rawhttp import Wire, ask, chunk, request, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN
 from tests.waits import PROCESS_START_SECONDS
@@ -84,6 +85,45 @@ async def test_an_upload_of_300_mib_is_refused_and_leaves_no_trace_in_memory(wat
             assert await _pour_until_answered(connection, piece, 300 * _MIB) == 413
         else:
             await _pour(connection, piece, 300 * _MIB)
+    assert watched.growth <= _MOST_GROWTH
+
+
+@requirement("S14")
+@pytest.mark.parametrize("looks_up", [True, False])
+async def test_a_file_of_300_mib_is_refused_and_leaves_no_trace_in_memory(watched: Watched, looks_up: bool) -> None:
+    async with wire(watched.port) as connection:
+        headers = {**FORM, "Transfer-Encoding": "chunked"}
+        path = f"/workspaces/{watched.seat}/chat/uploads"
+        await connection.send(request("POST", path, token=ADMIN_TOKEN, headers=headers))
+        await connection.send(chunk(part("large", b"")[:-2]))
+        piece = chunk(b"x" * _PIECE)
+        if looks_up:
+            assert await _pour_until_answered(connection, piece, 300 * _MIB) == 413
+        else:
+            await _pour(connection, piece, 300 * _MIB)
+    assert watched.growth <= _MOST_GROWTH
+
+
+@requirement("S14", "M35")
+async def test_ten_files_of_the_largest_size_come_and_go_without_a_trace_in_memory(watched: Watched) -> None:
+    piece = b"x" * _PIECE
+    files = [part(f"{number}", b"")[:-2] for number in range(10)]
+    size = sum(map(len, files)) + 10 * (25 * _MIB + 2) + len(end())
+    async with wire(watched.port) as connection, asyncio.timeout(PROCESS_START_SECONDS):
+        headers = {**FORM, "Content-Length": str(size)}
+        path = f"/workspaces/{watched.seat}/chat/uploads"
+        await connection.send(request("POST", path, token=ADMIN_TOKEN, headers=headers))
+        for each in files:
+            await connection.send(each)
+            for _ in range(25 * _MIB // _PIECE):
+                await connection.send(piece)
+            await connection.send(b"\r\n")
+        await connection.send(end())
+        reply = await connection.reply()
+        assert reply.status == 200
+    for file in reply.json["files"][:3]:
+        got = await ask(watched.port, "GET", place_of(file), token=ADMIN_TOKEN)
+        assert len(got.body) == 25 * _MIB
     assert watched.growth <= _MOST_GROWTH
 
 

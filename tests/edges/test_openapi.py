@@ -117,5 +117,12 @@ async def test_what_a_route_reads_stands_in_the_document(plain: Running, documen
 async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> None:
     posts = {path: operation for method, path, operation in _operations(document) if method == "post"}
     silent = {path for path, operation in posts.items() if "requestBody" not in operation}
-    # JSON-RPC is read by hand: its shape is the A2A specification's. Logging out needs no body.
-    assert silent <= {"/workspaces/{id}/a2a", "/logout"}
+    # JSON-RPC is read by hand: its shape is the A2A specification's. Two need no body.
+    assert silent <= {"/workspaces/{id}/a2a", "/logout", "/workspaces/{id}/pending-uploads/{file_id}/ack"}
+
+
+async def test_what_streams_says_that_it_takes_a_form_and_what_is_no_json_says_so(document: dict[str, Any]) -> None:
+    upload = document["paths"]["/workspaces/{id}/chat/uploads"]["post"]
+    assert upload["requestBody"]["content"].keys() == {"multipart/form-data"}
+    download = document["paths"]["/workspaces/{id}/files/{file_id}"]["get"]
+    assert download["responses"]["200"]["content"].keys() == {"application/octet-stream"}

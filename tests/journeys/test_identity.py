@@ -69,6 +69,12 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/workspaces/{id}/activity/ack"): Rule({"workspace"}, "own", VIEWER, "path", {"acked_seq": 0}),
     ("GET", "/workspaces/{id}/chat-history"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/chat/read"): Rule(PEOPLE, "own", VIEWER, "path", {"seq": 0}),
+    ("POST", "/workspaces/{id}/chat/uploads"): Rule(EVERYBODY, "talk", OPERATOR, "path"),
+    ("GET", "/workspaces/{id}/files/{file_id}"): Rule(EVERYBODY, "talk", VIEWER, "path"),
+    ("GET", "/workspaces/{id}/files/{file_id}/preview"): Rule(EVERYBODY, "talk", VIEWER, "path"),
+    ("GET", "/workspaces/{id}/pending-uploads/{file_id}/content"): Rule({"workspace"}, "own", VIEWER, "path"),
+    ("POST", "/workspaces/{id}/pending-uploads/{file_id}/ack"): Rule({"workspace"}, "own", VIEWER, "path"),
+    ("GET", "/uploads/limits"): Rule(EVERYBODY),
 }
 # Their answer goes on, and takes the connection with it.
 ENDLESS = {"/events/stream", "/workspaces/{id}/events/stream"}
@@ -113,6 +119,8 @@ def expected(probe: Probe, cast: Cast) -> tuple[int, str] | None:
 
 def _expected_at_a_target(probe: Probe, who: Credential, cast: Cast) -> tuple[int, str] | None:
     org = {"own": cast.org_a, "foreign": cast.org_b, "unknown": None}[probe.target]
+    if "{file_id}" in probe.path:  # there is no such file, for whoever gets so far
+        org = None
     if org is None or (who.kind != "admin" and who.org != org):
         return 404, "not_found"
     return None if who.kind != "workspace" else _expected_of_a_workspace(probe)

@@ -23,4 +23,6 @@ TABLES: dict[str, str] = {
     "push_targets": "messages",
     "read_marks": "messages",
     "chains": "messages",
+    "files": "messages",
+    "file_mentions": "messages",
 }

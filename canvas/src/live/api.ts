@@ -1,23 +1,14 @@
 /** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
 
-import { list, members, text } from "../state/reading";
+import type { Attachment } from "../state/model";
 import { chainOf, deadLetterOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
+import { list, members, number, text } from "../state/reading";
+import type { UploadLimits } from "../text/files";
 import type { ChatPage, Session, Snapshot } from "../wire";
+import { NoAnswer, Refusal, sentence } from "./answers";
+import { upload, type Watch } from "./upload";
 
-/** The server said no. */
-export class Refusal extends Error {
-  readonly status: number;
-  readonly code: string | null;
-
-  constructor(status: number, code: string | null, message: string) {
-    super(message);
-    this.status = status;
-    this.code = code;
-  }
-}
-
-/** No answer came. Whether the command had its effect is not known. */
-export class NoAnswer extends Error {}
+export { NoAnswer, Refusal };
 
 export interface Connection {
   id: string;
@@ -71,8 +62,10 @@ export class Api {
     return this.ask<ChatPage>("GET", `${seat(workspaceId)}/chat-history?limit=${limit}${older}`);
   }
 
-  send(workspaceId: string, clientId: string, words: string): Promise<unknown> {
-    const message = { role: "user", messageId: clientId, parts: [{ kind: "text", text: words }] };
+  send(workspaceId: string, clientId: string, words: string, files: readonly Attachment[] = []): Promise<unknown> {
+    const said = words === "" ? [] : [{ kind: "text", text: words }];
+    const parts = [...said, ...files.map(({ uri, name, type, size }) => ({ kind: "file", file: { uri, name, mimeType: type, size } }))];
+    const message = { role: "user", messageId: clientId, parts };
     const call = { jsonrpc: "2.0", id: clientId, method: "message/send", params: { message } };
     return this.ask("POST", `${seat(workspaceId)}/a2a`, call);
   }
@@ -88,9 +81,9 @@ export class Api {
       this.ask("GET", `${org}/chains?state=frozen`),
     ]);
     return {
-      deadLetters: rows(dead, "dead_letters").map(deadLetterOf).filter((each) => each !== null),
+      deadLetters: list(dead, "dead_letters").map(deadLetterOf).filter((each) => each !== null),
       moreDeadLetters: members(dead)?.["reached_end"] === false,
-      chains: rows(frozen, "chains").map(chainOf).filter((each) => each !== null),
+      chains: list(frozen, "chains").map(chainOf).filter((each) => each !== null),
     };
   }
 
@@ -118,8 +111,8 @@ export class Api {
     return this.ask("POST", `${seat(workspaceId)}/${how}`, {});
   }
 
-  removeSeat(workspaceId: string): Promise<unknown> {
-    return this.ask("DELETE", `${seat(workspaceId)}?confirm=true`, {});
+  removeSeat(workspaceId: string, name: string): Promise<unknown> {
+    return this.ask("DELETE", `${seat(workspaceId)}?confirm=true&name=${encodeURIComponent(name)}`, {});
   }
 
   collapse(workspaceId: string): Promise<unknown> {
@@ -158,6 +151,16 @@ export class Api {
 
   withdraw(orgId: string, invitationId: string): Promise<unknown> {
     return this.ask("DELETE", `/orgs/${encodeURIComponent(orgId)}/invitations/${encodeURIComponent(invitationId)}`, {});
+  }
+
+  /** Throws Refusal, NoAnswer, Stopped. */
+  upload(workspaceId: string, file: File, watch: Watch): Promise<Attachment> {
+    return upload(`${seat(workspaceId)}/chat/uploads`, file, watch);
+  }
+
+  async uploadLimits(): Promise<UploadLimits> {
+    const told = await this.ask("GET", "/uploads/limits");
+    return { fileBytes: number(told, "max_file_bytes") ?? Infinity, files: number(told, "max_attachments") ?? Infinity };
   }
 
   async createSeat(wanted: NewSeat): Promise<Connection> {
@@ -212,10 +215,6 @@ function chain(orgId: string, rootId: string): string {
   return `/orgs/${encodeURIComponent(orgId)}/chains/${encodeURIComponent(rootId)}`;
 }
 
-function rows(answer: unknown, name: string): readonly unknown[] {
-  return list(answer, name);
-}
-
 function people(orgId: string): string {
   return `/orgs/${encodeURIComponent(orgId)}/people`;
 }
@@ -223,10 +222,6 @@ function people(orgId: string): string {
 function personOf(row: unknown): Person | null {
   const [id, name, role] = [text(row, "id"), text(row, "name"), text(row, "role")];
   return id === null || name === null || role === null ? null : { id, name, role };
-}
-
-function sentence(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** What went wrong, in a sentence for people. */

@@ -12,7 +12,7 @@ function line(seq: number, at: string, part: Partial<Line> = {}): Line {
 }
 
 function entry(clientId: string, part: Partial<Unsent> = {}): Unsent {
-  return { clientId, workspaceId: "w", text: "mine", at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
+  return { clientId, workspaceId: "w", text: "mine", files: [], at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
 }
 
 function items(lines: Line[], unsent: Unsent[] = [], newAfter: number | null = null): Item[] {

@@ -101,7 +101,7 @@ function waiting(lines: readonly Line[], unsent: readonly Unsent[]): Message[] {
       text: entry.text,
       at: entry.at,
       seq: null,
-      attachments: [],
+      attachments: entry.files,
       tick: entry.state,
       reason: entry.reason,
       joined: false,

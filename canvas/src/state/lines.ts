@@ -69,7 +69,8 @@ function isText(value: string | null): value is string {
 }
 
 function attachment(value: unknown): Attachment {
-  return { name: text(value, "name") ?? "file", size: number(value, "size") };
+  const type = text(value, "mime_type") ?? text(value, "mimeType");
+  return { name: text(value, "name") ?? "file", size: number(value, "size"), uri: text(value, "uri"), type };
 }
 
 /** The chat with one more line that was written just now. */

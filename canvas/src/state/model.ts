@@ -36,6 +36,10 @@ export interface Line {
 export interface Attachment {
   name: string;
   size: number | null;
+  /** How messages name it; null while only this page has it. */
+  uri: string | null;
+  /** What its sender says that it is. */
+  type: string | null;
 }
 
 export interface Chat {

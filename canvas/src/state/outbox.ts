@@ -1,7 +1,8 @@
 /** The person's own messages until the server shows them. Kept in the browser from Enter on, one entry a key, so that no
  * reload and no second tab loses one. */
 
-import { text } from "./reading";
+import type { Attachment } from "./model";
+import { list, number, text } from "./reading";
 import { createStore, type Store } from "./store";
 import type { Vault } from "./vault";
 
@@ -9,6 +10,8 @@ export interface Unsent {
   clientId: string;
   workspaceId: string;
   text: string;
+  /** Its files; those without an address are in the page that they were chosen in, and nowhere else. */
+  files: readonly Attachment[];
   at: string;
   state: "sending" | "stored" | "not_sent";
   /** Why it was not sent, in words for people. */
@@ -19,7 +22,13 @@ export interface Unsent {
 
 export type SendResult = { ok: true } | { ok: false; reason: string; again: boolean };
 
-export type Send = (workspaceId: string, clientId: string, text: string) => Promise<SendResult>;
+export type Send = (entry: Unsent) => Promise<SendResult>;
+
+export interface Written {
+  workspaceId: string;
+  words: string;
+  files?: readonly Attachment[];
+}
 
 export const LEFT_BEHIND = "The page was closed before the server had confirmed it.";
 
@@ -39,8 +48,14 @@ export class Outbox {
   }
 
   /** Shows the message at once, keeps it, and sends it. */
-  async write(workspaceId: string, words: string, now: string, clientId: string): Promise<void> {
-    await this.deliver({ clientId, workspaceId, text: words, at: now, state: "sending", reason: null, again: false });
+  async write({ workspaceId, words, files = [] }: Written, now: string, clientId: string): Promise<void> {
+    await this.deliver({ clientId, workspaceId, text: words, files, at: now, state: "sending", reason: null, again: false });
+  }
+
+  /** The server has got one of the files of a message: it is not sent again with the next try. */
+  brought(clientId: string, place: number, file: Attachment): void {
+    const entry = this.find(clientId);
+    if (entry) this.keep({ ...entry, files: entry.files.with(place, file) });
   }
 
   async retry(clientId: string): Promise<void> {
@@ -80,11 +95,12 @@ export class Outbox {
   private async deliver(entry: Unsent): Promise<void> {
     this.keep(entry);
     this.underWay.add(entry.clientId);
-    const result = await this.send(entry.workspaceId, entry.clientId, entry.text);
+    const result = await this.send(entry);
     this.underWay.delete(entry.clientId);
-    if (this.find(entry.clientId) === undefined) return;
+    const kept = this.find(entry.clientId);
+    if (kept === undefined) return;
     if (result.ok) this.confirm(entry.clientId);
-    else this.keep({ ...entry, state: "not_sent", reason: result.reason, again: result.again });
+    else this.keep({ ...kept, state: "not_sent", reason: result.reason, again: result.again });
   }
 
   private confirm(clientId: string): void {
@@ -129,8 +145,13 @@ function parse(stored: string | null): Unsent | null {
     const [words, at] = [text(value, "text"), text(value, "at")];
     if (clientId === null || workspaceId === null || words === null || at === null) return null;
     const state = text(value, "state") === "sending" ? "sending" : "not_sent";
-    return { clientId, workspaceId, text: words, at, state, reason: text(value, "reason"), again: false };
+    const files = list(value, "files").map(keptFile);
+    return { clientId, workspaceId, text: words, files, at, state, reason: text(value, "reason"), again: false };
   } catch {
     return null;
   }
+}
+
+function keptFile(file: unknown): Attachment {
+  return { name: text(file, "name") ?? "file", size: number(file, "size"), uri: text(file, "uri"), type: text(file, "type") };
 }

@@ -1,10 +1,18 @@
-/** Where a person writes. What was begun is kept per conversation until it is sent. */
+/** Where a person writes and attaches files. What was begun is kept per conversation until it is sent. */
 
-import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
+import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
 import { useData, useDesk, useSettings } from "../app";
-import { Button } from "../parts/Button";
-import { bytesOf, sizeText } from "../text/words";
+import { announce } from "../parts/Announcer";
+import { Button, IconButton } from "../parts/Button";
+import type { Chosen } from "../state/chosen";
+import { useSelected, useStored } from "../state/store";
+import { problemOf } from "../text/files";
+import { bytesOf, plural, sizeText } from "../text/words";
+import { ChosenList } from "./ChosenList";
 import css from "./Composer.module.css";
+import { filesOf } from "./useDrop";
+
+const NONE: readonly Chosen[] = [];
 
 /** From this part of the limit on, the page shows how much is left. */
 const TELL_FROM = 0.8;
@@ -22,25 +30,47 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
   const limit = useData((state) => state.limits.text_bytes);
   const [words, setWords] = useState(() => desk.drafts.read(workspaceId));
   const field = useRef<HTMLTextAreaElement>(null);
+  const picker = useRef<HTMLInputElement>(null);
+  const chosen = useSelected(desk.chosen.all, (all) => all.get(workspaceId)) ?? NONE;
+  const limits = useStored(desk.uploadLimits);
   const hint = useId();
   const refused = desk.maySend ? null : "You may read here, but not write: your role is viewer. An owner can change it.";
   const used = bytesOf(words);
   const tooLong = used > limit;
-  const empty = words.trim() === "";
+  const empty = words.trim() === "" && chosen.length === 0;
+  const blocked = empty || tooLong || refused !== null || chosen.some(({ file }, place) => problemOf(file, place, limits) !== null);
 
   useEffect(() => {
     if (autoFocus) field.current?.focus({ preventScroll: true });
   }, [autoFocus]);
+  useEffect(() => {
+    if (desk.maySend) void desk.readUploadLimits();
+  }, [desk]);
 
   const change = (next: string): void => {
     setWords(next);
     desk.drafts.write(workspaceId, next);
   };
   const send = (): void => {
-    if (empty || tooLong || refused !== null) return;
-    void desk.write(workspaceId, words);
+    if (blocked) return;
+    void desk.write(workspaceId, words.trim() === "" ? "" : words);
     change("");
     onSent();
+    field.current?.focus();
+  };
+  const attach = (files: readonly File[]): void => {
+    desk.chosen.add(workspaceId, files);
+    announce(`${plural(files.length, "file")} attached`);
+  };
+  const onPaste = (event: ClipboardEvent): void => {
+    const files = filesOf(event.clipboardData);
+    // What was copied out of a document comes as words and as a picture of them: then the words are meant.
+    if (files.length === 0 || event.clipboardData.types.includes("text/plain")) return;
+    event.preventDefault();
+    attach(files);
+  };
+  const remove = (key: string): void => {
+    desk.chosen.remove(workspaceId, key);
     field.current?.focus();
   };
   const onKey = (event: KeyboardEvent): void => {
@@ -59,7 +89,20 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
         send();
       }}
     >
+      <ChosenList chosen={chosen} limits={limits} onRemove={remove} />
       <div className={css.field}>
+        <IconButton icon="attach" label="Attach files" disabled={refused !== null} onClick={() => picker.current?.click()} />
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          onChange={(event) => {
+            attach([...(event.target.files ?? [])]);
+            event.target.value = ""; // so that the same file can be chosen again
+            field.current?.focus();
+          }}
+        />
         <textarea
           ref={field}
           className={css.text}
@@ -72,8 +115,9 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
           value={words}
           onChange={(event) => change(event.target.value)}
           onKeyDown={onKey}
+          onPaste={onPaste}
         />
-        <Button type="submit" kind="primary" icon="send" disabled={empty || tooLong || refused !== null}>
+        <Button type="submit" kind="primary" icon="send" disabled={blocked}>
           Send
         </Button>
       </div>

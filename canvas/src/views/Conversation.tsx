@@ -14,6 +14,7 @@ import { Composer } from "./Composer";
 import css from "./Conversation.module.css";
 import { MessageItem } from "./MessageItem";
 import { useTranscript } from "./useTranscript";
+import { useDrop } from "./useDrop";
 import { useReading, useSpokenArrivals } from "./useReading";
 
 interface Props {
@@ -41,8 +42,9 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   const name = workspace?.name ?? "this agent";
   const me = desk.session.user.name;
   const waits = workspace === undefined ? null : waitingFor(workspace, now);
+  const drop = useDrop(desk.maySend ? (files) => desk.chosen.add(workspaceId, files) : null);
   return (
-    <div className={css.conversation}>
+    <div className={css.conversation} {...drop.handlers}>
       <div className={css.view}>
         <div className={css.scroller} ref={transcript.scroller} onScroll={transcript.onScroll}>
           {items.length === 0 ? (
@@ -77,7 +79,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                       waits={waits}
                       marked={item.id !== null && item.id === messageId}
                       onRetry={() => void desk.outbox.retry(item.key)}
-                      onDiscard={() => desk.outbox.discard(item.key)}
+                      onDiscard={() => desk.discard(item.key)}
                     />
                   );
                 })}
@@ -93,6 +95,13 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
           </div>
         )}
       </div>
+      {drop.over && (
+        <p className={css.drop}>
+          <span>
+            Drop files here to attach them to your message to <bdi>{name}</bdi>
+          </span>
+        </p>
+      )}
       <Composer key={workspaceId} workspaceId={workspaceId} name={name} autoFocus={focusComposer} onSent={transcript.toEnd} />
     </div>
   );

@@ -1,6 +1,7 @@
 /** One message. Made from history and made from a live event it is the same. */
 
 import { memo } from "react";
+import { useDesk } from "../app";
 import { Avatar } from "../parts/Avatar";
 import { Button } from "../parts/Button";
 import { CopyButton } from "../parts/CopyButton";
@@ -10,8 +11,9 @@ import { MessageText } from "../parts/MessageText";
 import { Time } from "../parts/Time";
 import { hrefOf } from "../router";
 import type { Message, Tick } from "../state/conversation";
+import { useSelected } from "../state/store";
 import { exact } from "../text/time";
-import { sizeText } from "../text/words";
+import { FileItem } from "./FileItem";
 import css from "./MessageItem.module.css";
 
 interface Props {
@@ -41,16 +43,13 @@ export const MessageItem = memo(
             <Time at={message.at} className={css.time} />
           </p>
           <div className={css.bubble}>
-            <MessageText text={message.text} />
-            {message.attachments.map((file, at) => (
-              <p key={at} className={css.file}>
-                <Icon name="link" size={14} />
-                <bdi>{file.name}</bdi>
-                {file.size !== null && <span className={css.size}>{sizeText(file.size)}</span>}
-              </p>
+            {message.text !== "" && <MessageText text={message.text} />}
+            {message.attachments.map((file, place) => (
+              <FileItem key={place} file={file} place={place} clientId={message.tick === "sending" ? message.clientId : null} />
             ))}
           </div>
           {message.tick !== null && <TickMark tick={message.tick} waits={waits} />}
+          {message.tick === "sending" && message.attachments.length > 0 && <StopSending clientId={message.key} />}
           {message.tick === "dead" && (
             <p className={css.failed}>
               {message.reason} <Link to={{ view: "problems" }}>Show in Problems</Link>
@@ -85,7 +84,22 @@ export const MessageItem = memo(
 /** Lists are made anew with every change; a message that says the same is not drawn again. */
 function sameMessage(one: Message, other: Message): boolean {
   const names = ["key", "id", "text", "at", "tick", "reason", "joined", "userName", "author"] as const;
-  return names.every((name) => one[name] === other[name]) && one.attachments.length === other.attachments.length;
+  const sameFiles = one.attachments.length === other.attachments.length;
+  return sameFiles && names.every((name) => one[name] === other[name]) && one.attachments.every((file, place) => file.uri === other.attachments[place]?.uri);
+}
+
+/** While its files are being sent, a message can still be held back. */
+function StopSending({ clientId }: { clientId: string }) {
+  const { uploads } = useDesk();
+  const sending = useSelected(uploads.progress, (all) => all.has(clientId));
+  if (!sending) return null;
+  return (
+    <div className={css.failed}>
+      <Button icon="close" onClick={() => uploads.stop(clientId)}>
+        Stop sending
+      </Button>
+    </div>
+  );
 }
 
 function linkTo(workspaceId: string, messageId: string): string {

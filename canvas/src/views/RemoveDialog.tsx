@@ -29,7 +29,7 @@ export function RemoveDialog({ workspace, whole, onClose }: Props) {
   const sure = below.length === 0 || typed.trim() === workspace.name.trim();
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (sure) deed.run(() => (whole ? api.removeSeat(workspace.id) : api.collapse(workspace.id)), "Removed", onClose);
+    if (sure) deed.run(() => (whole ? api.removeSeat(workspace.id, workspace.name) : api.collapse(workspace.id)), "Removed", onClose);
   };
   return (
     <Dialog label={whole ? `Remove ${workspace.name}?` : `Remove the team of ${workspace.name}?`} onClose={onClose}>

@@ -80,7 +80,7 @@ test("removing a team says who goes, and wants the name typed", async () => {
   fireEvent.change(screen.getByLabelText("Type Agent lead to go on"), { target: { value: "Agent lead" } });
   fireEvent.click(button);
   await settled();
-  expect(remove).toHaveBeenCalledExactlyOnceWith("lead");
+  expect(remove).toHaveBeenCalledExactlyOnceWith("lead", "Agent lead");
 });
 
 test("one that stands alone is removed without typing, and a team without its lead by the other button", async () => {
@@ -90,7 +90,7 @@ test("one that stands alone is removed without typing, and a team without its le
   press("Remove…");
   press("Remove 1 seat");
   await settled();
-  expect(remove).toHaveBeenCalledExactlyOnceWith("other");
+  expect(remove).toHaveBeenCalledExactlyOnceWith("other", "Agent other");
   first.unmount();
   made.show(<Shown id="team" />);
   press("Remove its team…");

@@ -43,6 +43,7 @@ export class Bench {
     vi.spyOn(this.api, "markRead").mockResolvedValue({});
     vi.spyOn(this.api, "people").mockResolvedValue([]);
     vi.spyOn(this.api, "invitations").mockResolvedValue([]);
+    vi.spyOn(this.api, "uploadLimits").mockResolvedValue({ fileBytes: 1_000_000, files: 3 });
     vi.spyOn(this.api, "history").mockImplementation((id) => Promise.resolve({ messages: this.server.history(id), reached_end: true }));
   }
 

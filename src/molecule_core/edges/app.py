@@ -45,21 +45,23 @@ class App:
         self._limits = limits
 
     def admit(self, method: bytes, url: bytes, header_list: list[tuple[bytes, bytes]], visitor: Visitor) -> Call:
-        """Guards a request before its body is read: size, host, route, credential, rate, reach. Raises a refusal.
+        """Guards a request before its body is read: host, route, size, credential, rate, reach. Raises a refusal.
 
         A credential that is not known yet is looked up in `respond`."""
         visitor.standing = None
         headers = dict(header_list)
         if len(headers) != len(header_list):
             _check_doubles(header_list)
-        length = headers.get(b"content-length")
-        if length is not None and int(length) > self._limits.body_bytes:
-            raise BodyTooLarge(limit=self._limits.body_bytes)
         self._guards.check_host(headers.get(b"host", b""))
         if not url.startswith(b"/"):
             url = self._origin_form(url)
         path, query = _split(url)
         route, params = self._routes.find(method.decode("ascii"), path)
+        length, limit = headers.get(b"content-length"), self._limits.body_bytes
+        if length is not None and int(length) > limit:
+            limit = self._limits.upload_bytes if route.streams else limit
+            if int(length) > limit:
+                raise BodyTooLarge(limit=limit)
         call = Call(route, params, headers, query, self._limits, address=visitor.address)
         try:
             caller = self._guards.known(headers, route)

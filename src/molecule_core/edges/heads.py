@@ -21,13 +21,20 @@ def rate_lines(standing: Standing) -> bytes:
     return b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n" % standing
 
 
-def head_of(answer: Answer, default_headers: Iterable[tuple[bytes, bytes]], rate: bytes, *, keep_alive: bool) -> bytes:
-    """The head of an answer whose body is sent in one piece."""
+def head_of(
+    answer: Answer,
+    default_headers: Iterable[tuple[bytes, bytes]],
+    rate: bytes,
+    *,
+    keep_alive: bool,
+    length: int | None = None,
+) -> bytes:
+    """The head of an answer. Its body is sent in one piece, or, if `length` says how long it is, bit by bit."""
     lines = [
         _STATUS_LINES[answer.status],
         b"content-type: ",
         answer.content_type,
-        b"\r\ncontent-length: %d\r\n" % len(answer.body),
+        b"\r\ncontent-length: %d\r\n" % (len(answer.body) if length is None else length),
         _SAFETY,
         answer.policy,
         b"\r\n",

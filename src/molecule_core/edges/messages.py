@@ -199,7 +199,7 @@ class MessageEdge:
         if dedupe_key is None and version is None:
             dedupe_key = sent.message_id
         return Draft(
-            sender=_sender(call.by),
+            sender=sender_of(call.by),
             params=sent.params,
             message=sent.message,
             rpc_id=sent.rpc_id,
@@ -237,7 +237,7 @@ class MessageEdge:
     async def broadcast(self, call: Call) -> Answer:
         """A workspace writes to all others of its organisation. Each copy counts as a message of its sender."""
         notice = call.read(Notice)
-        parts, sender = self._parts(notice), _sender(call.by)
+        parts, sender = self._parts(notice), sender_of(call.by)
         copies = len(self._writer.broadcasts.reach(call.target.id))
         if sender.workspace_id is not None:
             call.standing = self._rates.sends(sender.workspace_id, call.target.org_id, copies - 1)
@@ -292,7 +292,8 @@ class MessageEdge:
             rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
         includes = query.get("include", "").split(",")
         with_peer = "peer_info" in includes
-        return json_answer([self._reader.show(row, with_peer=with_peer) for row in rows])
+        with_files = with_peer or "attachments" in includes
+        return json_answer([self._reader.show(row, with_peer=with_peer, with_files=with_files) for row in rows])
 
     def _filters(self, query: dict[str, str]) -> Filters:
         source = plain_text(query, "source")
@@ -379,7 +380,7 @@ def _rpc_refusal(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: boo
     return answer
 
 
-def _sender(caller: Caller) -> Sender:
+def sender_of(caller: Caller) -> Sender:
     """Who a message is from: never what the body says."""
     if caller.kind is Kind.WORKSPACE:
         return Sender(key=f"workspace:{caller.id}", workspace_id=caller.id, user_id=None, user_name=None)

@@ -40,7 +40,7 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
         "responses": {
             str(route.status): {
                 "description": "done",
-                "content": {"application/json": {"schema": by_shape.get(str(route.gives), {})}},
+                "content": {route.media: {"schema": by_shape.get(str(route.gives), {})}},
             },
             "4XX": {"description": "refused: `error` says why and what to do"},
         },
@@ -53,4 +53,8 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
             "required": True,
             "content": {"application/json": {"schema": by_shape[str(route.takes)]}},
         }
+    if route.streams:
+        files = {"type": "array", "items": {"type": "string", "contentMediaType": "application/octet-stream"}}
+        form = {"type": "object", "properties": {"files": files}, "required": ["files"]}
+        operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": form}}}
     return operation

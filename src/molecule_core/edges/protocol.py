@@ -1,9 +1,9 @@
 """The HTTP connection, as uvicorn's documented `http=` setting takes it: llhttp parses, one write answers.
 
-A request is read whole and handed to the application without an ASGI scope, messages or, on the hot path, a task: that
-is what makes a durable message affordable (docs/decisions/0004 has the figures). Bounded here: headers in size and
-time, bodies in size and time, idle connections in time, pipelined requests in number. One timer a connection, none a
-request.
+A request is read whole (a route that `streams` reads its body itself, piece by piece) and handed to the application
+without an ASGI scope, messages or, on the hot path, a task: that is what makes a durable message affordable
+(docs/decisions/0004 has the figures). Bounded here: headers in size and time, bodies in size and time, idle connections
+in time, pipelined requests in number. One timer a connection, none a request.
 
 Above: the socket. Below: `edges/app.py`.
 """
@@ -17,7 +17,9 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from molecule_core.edges.app import App, refusal
-from molecule_core.edges.exchange import Exchange, wants_websocket, without_upgrade
+from molecule_core.edges.bodies import Body
+from molecule_core.edges.deadlines import Deadline
+from molecule_core.edges.exchange import Exchange, head_without_upgrade, wants_websocket
 from molecule_core.edges.rates import Visitor
 from molecule_core.edges.routes import Answer, Taker
 from molecule_core.ground.errors import (
@@ -69,9 +71,7 @@ class Connection(asyncio.Protocol):
         self._upgrading = False
         self._early: list[bytes] = []
         self._stage = _HEAD
-        self._since = self._loop.time()
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_due = 0.0
+        self._deadline = Deadline(self._loop, self._on_deadline)
 
     # -- the transport's side ------------------------------------------------------------------------------------------
 
@@ -88,12 +88,9 @@ class Connection(asyncio.Protocol):
         """The client went: what works on its answers may stop; what was accepted stays accepted."""
         self._server.connections.discard(self)
         self._closing = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._deadline.stop()
         for exchange in self._queue:
-            if exchange.task is not None:
-                exchange.task.cancel()
+            exchange.give_up()
         self._queue.clear()
 
     def pause_writing(self) -> None:
@@ -161,14 +158,10 @@ class Connection(asyncio.Protocol):
         if method == b"CONNECT":  # asks for a tunnel, and would do so again
             self._broken(BadHttp())
             return
-        lines = [method, b" ", self._url, b" HTTP/", version.encode(), b"\r\n"]
-        for name, value in self._headers:
-            kept = without_upgrade(value) if name == b"connection" else value
-            if kept and name not in (b"upgrade", b"http2-settings"):
-                lines += [name, b": ", kept, b"\r\n"]
+        head = head_without_upgrade(method, self._url, version, self._headers)
         self._upgrade_ignored = False
         self._parser = httptools.HttpRequestParser(self)
-        self._feed(b"".join([*lines, b"\r\n", rest]))
+        self._feed(head + rest)
 
     def _broken(self, error: MoleculeError) -> None:
         """What comes now cannot be understood; what came before is still answered."""
@@ -237,7 +230,11 @@ class Connection(asyncio.Protocol):
         except MoleculeError as error:
             self._refuse(exchange, error)
             return
-        if b"expect" in exchange.call.headers and len(self._queue) == 1:
+        expects = b"expect" in exchange.call.headers and len(self._queue) == 1
+        if exchange.call.route.streams:
+            exchange.stream = exchange.call.stream = Body(self._transport, expects=expects)
+            self._proceed()
+        elif expects:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
@@ -246,13 +243,19 @@ class Connection(asyncio.Protocol):
         if exchange is None:
             return
         exchange.size += len(body)
-        if exchange.refused is not None:
+        limit = self.limits.body_bytes if exchange.stream is None else self.limits.upload_bytes
+        if exchange.refused is not None or exchange.answered:
             self._discard(len(body))
-        elif exchange.size > self.limits.body_bytes:
-            exchange.body.clear()
-            self._refuse(exchange, BodyTooLarge(limit=self.limits.body_bytes))
-        else:
+        elif exchange.size > limit:
+            exchange.give_up()
+            self._refuse(exchange, BodyTooLarge(limit=limit))
+        elif exchange.stream is None:
             exchange.body.append(body)
+        else:
+            exchange.stream.feed(body)
+            # A file may take longer than a message, but each part of it that is as large as one no longer.
+            if exchange.size % self.limits.body_bytes < len(body):
+                self._deadline.begin()
 
     def on_message_complete(self) -> None:
         """The request is whole."""
@@ -262,6 +265,8 @@ class Connection(asyncio.Protocol):
         if exchange is None:
             return
         exchange.complete = True
+        if exchange.stream is not None:
+            exchange.stream.end()
         self._discarded = 0
         self._enter(_BUSY)
         if exchange.answered:
@@ -285,7 +290,7 @@ class Connection(asyncio.Protocol):
             return
         self._proceeding = True
         try:
-            while self._queue and not self._queue[0].started and self._queue[0].complete:
+            while self._queue and self._queue[0].ready:
                 self._start(self._queue[0])
         finally:
             self._proceeding = False
@@ -309,6 +314,8 @@ class Connection(asyncio.Protocol):
     def _write(self, exchange: Exchange, answer: Answer) -> None:
         """Sends an answer in one piece."""
         exchange.answered = True
+        if exchange.stream is not None:
+            exchange.stream.close()
         if self._transport.is_closing():
             return
         if answer.take is not None:
@@ -331,9 +338,7 @@ class Connection(asyncio.Protocol):
 
     def _hand_over(self, take: Taker, rate: bytes) -> None:
         """From here on another protocol speaks on this connection."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._deadline.stop()
         self._server.connections.discard(self)
         self._queue.clear()
         self._transport.resume_reading()
@@ -343,29 +348,25 @@ class Connection(asyncio.Protocol):
 
     def _enter(self, stage: int) -> None:
         self._stage = stage
-        self._since = self._loop.time()
+        self._deadline.begin()
 
     def _watch(self) -> None:
-        """Sees to it that the timer rings no later than the deadline of the stage that the connection is in."""
-        due = self._since + self._patience()
-        if self._timer is not None:
-            if self._timer_due <= due:
-                return
-            self._timer.cancel()
-        self._timer_due = due
-        self._timer = self._loop.call_at(due, self._on_timer)
+        self._deadline.watch(self._patience())
 
     def _patience(self) -> int:
         if self._stage == _HEAD:
             return self.limits.header_seconds
         return self.limits.body_seconds if self._stage == _BODY else self.limits.idle_seconds
 
-    def _on_timer(self) -> None:
-        """Late, or only early for the stage that came since? A request that is being answered has no deadline here."""
-        self._timer = None
+    def _on_deadline(self) -> None:
+        """Late, or only early for the stage that came since? A request that is being answered has no deadline here, and
+        a client whom we keep waiting is not slow."""
         if self._stage == _BUSY:
             return
-        if self._loop.time() < self._since + self._patience():
+        stream = self._reading.stream if self._reading is not None else None
+        if stream is not None and stream.holds:
+            self._deadline.begin()
+        if not self._deadline.has_passed(self._patience()):
             self._watch()
         elif self._stage == _IDLE or (self._stage == _HEAD and self._head_size == 0):
             self._transport.close()
@@ -378,6 +379,7 @@ class Connection(asyncio.Protocol):
         """Says why, if nothing else has been or is being said, and closes: at once, or, for a client that is still
         sending, once it has had time to read why (closing earlier would take the refusal from it)."""
         exchange = self._reading or (self._queue[0] if self._queue else Exchange(self._visitor, keep_alive=False))
+        exchange.give_up()
         settled = exchange.answered or exchange.complete or len(self._queue) > 1
         if not self._transport.is_closing() and not settled:
             exchange.keep_alive = False
@@ -388,9 +390,7 @@ class Connection(asyncio.Protocol):
             return
         self._deaf = True
         self._stage = _BUSY
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
+        self._deadline.end_with(self._transport.abort, _LINGER_SECONDS)
         self._transport.write_eof()
 
 

@@ -6,7 +6,7 @@ declaration of who may call it cannot be written.
 
 import asyncio
 import enum
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
@@ -85,6 +85,8 @@ class Call(Struct):
     address: str = ""
     standing: Standing | None = None
     """What its sender may still ask."""
+    stream: AsyncIterator[bytes] | None = None
+    """The body of a route that streams."""
 
     @property
     def by(self) -> Caller:
@@ -170,6 +172,10 @@ class Route(Struct, frozen=True):
     """What it takes from the caller's allowance."""
     deep: bool = False
     """Whether the last parameter of its path takes all segments that follow."""
+    streams: bool = False
+    """Whether the handler reads the body itself, as multipart/form-data, while it comes; larger ones are taken then."""
+    media: str = "application/json"
+    """What it answers with."""
 
     @property
     def unsafe(self) -> bool:

@@ -256,6 +256,35 @@ class FetchFailed(MoleculeError):
     """the other side could not be reached, or gave no usable answer: {reason}"""
 
 
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+class InvalidUpload(MoleculeError):
+    """this upload cannot be read: {reason}. Send files as multipart/form-data, each in a field named 'files'."""
+
+
+class FileTooLarge(MoleculeError):
+    """this file is larger than {limit} bytes. Send it in smaller parts, or send a link to it."""
+
+
+class NoRoom(MoleculeError):
+    """there is no room for files on the server's disk; nothing of this upload was kept. Tell the operator, then try
+    again."""
+
+
+class FilesUnavailable(MoleculeError):
+    """the server's folder of files does not work; nothing of this upload was kept. Tell the operator, then try
+    again."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 30}
+
+
+class NoPreview(MoleculeError):
+    """this file has no preview: only PNG, JPEG, GIF and WebP pictures have one. Download it."""
+
+
 # -- the server's own state --------------------------------------------------------------------------------------------
 
 

@@ -53,3 +53,8 @@ def _as_uuid(value: int) -> str:
     ms, rand = value >> _ID_RANDOM_BITS, value & _RANDOM_MASK
     high, low = rand >> 62, rand & 0xFFFF_FFFF_FFFF
     return f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-7{high:03x}-{0x8000 | rand >> 48 & 0x3FFF:04x}-{low:012x}"
+
+
+def made_at(id_: str) -> int:
+    """When an id was made, in microseconds; to the millisecond."""
+    return int(id_[:8] + id_[9:13], 16) * 1000

@@ -21,6 +21,15 @@ class Limits(Struct, frozen=True, kw_only=True):
     text_bytes: Annotated[Count, Meta(description="text of one message, UTF-8")] = 256 << 10
     parts: Annotated[Count, Meta(description="parts of one message")] = 64
     attachments: Annotated[Count, Meta(description="file parts of one message")] = 10
+    attachment_bytes: Annotated[Count, Meta(description="one file")] = 25 << 20
+    upload_bytes: Annotated[Count, Meta(description="one request that brings files, with its wrapping")] = 10 * (
+        25 << 20
+    ) + (1 << 20)
+    upload_hours: Annotated[Count, Meta(description="hours that a file is kept which no message mentions")] = 24
+    disk_reserve_bytes: Annotated[Count, Meta(description="room on the disk that files leave to everything else")] = (
+        256 << 20
+    )
+    file_name_bytes: Annotated[Count, Meta(description="the name of a file, UTF-8; cut, its ending is kept")] = 255
     id_length: Annotated[Count, Meta(description="an id that a client chooses, of A-Z a-z 0-9 . _ : -")] = 128
     name_length: Annotated[Count, Meta(description="a name of a workspace, person or organisation, characters")] = 120
     short_text_length: Annotated[Count, Meta(description="role, runtime and other one-line fields, characters")] = 500

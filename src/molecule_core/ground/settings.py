@@ -24,6 +24,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """`postgresql://...`; empty: SQLite in the state folder."""
     nats: str = ""
     """`nats://...`; empty: processes that share a PostgreSQL wake each other through it."""
+    files_dir: str = ""
+    """Where files are kept; empty: `files` in the state folder. Servers that share a database share this folder too."""
     public_url: str = ""
     """How agents and people reach the server; empty: its own host and port."""
     allowed_hosts: tuple[str, ...] = ()
@@ -38,6 +40,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     def state(self) -> Path:
         """The state folder."""
         return Path(self.state_dir).expanduser()
+
+    @property
+    def files(self) -> Path:
+        """The folder of the files."""
+        return Path(self.files_dir).expanduser() if self.files_dir else self.state / "files"
 
     @property
     def url(self) -> str:

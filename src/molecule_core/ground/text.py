@@ -73,3 +73,36 @@ def shorten(text: str, limit: int) -> str:
     """The beginning of a text as one line of at most so many characters."""
     line = " ".join(text[: limit * 4].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+# What a path, a shell or another system takes for something else than a part of a name.
+_NOT_IN_FILE_NAMES = re.compile(r'[<>:"|?*\\/]')
+# Names that one widespread system takes for devices, whatever ending they have.
+_DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+_LONGEST_ENDING = 20
+
+
+def clean_file_name(name: str, most_bytes: int) -> str:
+    """A file's name as people and programs may see it: the last part of a path, one line, visible characters, nothing
+    that another system takes for a device or a place. Never empty; too long a name loses its middle, not its ending."""
+    last = re.split(r"[/\\]", name[-4 * most_bytes :])[-1]
+    visible = "".join(" " if c.isspace() else c for c in last if c.isspace() or not _is_unseen(c))
+    trimmed = _NOT_IN_FILE_NAMES.sub("_", " ".join(visible.split())).strip(". ")
+    if not trimmed.strip(_INVISIBLE):
+        return "file"
+    return _cut(f"_{trimmed}" if _DEVICES.fullmatch(trimmed) else trimmed, most_bytes)
+
+
+def _is_unseen(character: str) -> bool:
+    return not (character.isascii() and character.isprintable()) and hidden_character(character) is not None
+
+
+def _cut(name: str, most_bytes: int) -> str:
+    """The name in so many bytes: its beginning, and the ending that says what kind of file it is."""
+    if len(name.encode()) <= most_bytes:
+        return name
+    stem, dot, ending = name.rpartition(".")
+    if not stem or len(ending.encode()) > _LONGEST_ENDING:
+        stem, dot, ending = name, "", ""
+    room = most_bytes - len((dot + ending).encode())
+    return stem.encode()[:room].decode(errors="ignore").strip(". ") + dot + ending

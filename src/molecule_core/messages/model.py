@@ -9,6 +9,7 @@ SEND = "a2a_send"
 KIND_USER = "canvas_user"
 KIND_PEER = "peer_agent"
 KIND_BROADCAST = "broadcast"
+KIND_UPLOAD = "chat_upload_receive"
 NOTIFY = "notify"
 BROADCAST = "broadcast"
 BROADCAST_SENT = "broadcast_sent"
@@ -59,6 +60,23 @@ class Activity(Struct, kw_only=True):
     trace_parent: str | None = None
     chain_no: int | None = None
     small_talk: int | None = None
+
+
+class StoredFile(Struct, frozen=True):
+    """A file that came in, in the order the query `file` selects it. Its name is cleaned, its type only claimed; its
+    bytes lie under its id. `activity_id`: the row that told a polling agent of it. Times are microseconds."""
+
+    id: str
+    org_id: str
+    workspace_id: str
+    uploaded_by: str
+    name: str
+    mime_type: str
+    size: int
+    sha256: str
+    activity_id: str | None
+    created_at: int
+    acked_at: int | None = None
 
 
 class Shown(Struct, frozen=True):

@@ -103,6 +103,37 @@ SELECT a.id, a.seq, a.method, a.created_at, a.request_body FROM (
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
 WHERE w.before < :page_bytes ORDER BY a.seq;
 
+-- name: insert_file
+-- a file that came in
+INSERT INTO files (
+    id, org_id, workspace_id, uploaded_by, name, mime_type, size, sha256, activity_id, created_at, acked_at
+) VALUES (
+    :id, :org_id, :workspace_id, :uploaded_by, :name, :mime_type, :size, :sha256, :activity_id, :created_at, :acked_at
+);
+
+-- name: file
+-- a file, and whether a message that mentions it went to a workspace
+SELECT f.id, f.org_id, f.workspace_id, f.uploaded_by, f.name, f.mime_type, f.size, f.sha256, f.activity_id,
+    f.created_at, f.acked_at,
+    EXISTS (SELECT 1 FROM file_mentions m WHERE m.file_id = f.id AND m.workspace_id = :reader_id)
+FROM files f WHERE f.id = :id;
+
+-- name: file_is_mentioned
+-- one row if any message mentions a file
+SELECT 1 FROM file_mentions WHERE file_id = :file_id LIMIT 1;
+
+-- name: insert_mention
+-- a message mentions a file
+INSERT INTO file_mentions (file_id, activity_id, workspace_id) VALUES (:file_id, :activity_id, :workspace_id);
+
+-- name: ack_file
+-- its workspace has taken a file
+UPDATE files SET acked_at = :acked_at WHERE id = :id AND acked_at IS NULL;
+
+-- name: delete_file
+-- a file is forgotten
+DELETE FROM files WHERE id = :id;
+
 -- name: inbox_state
 -- how far the inbox of a workspace is handled
 SELECT acked_seq, acked_no, acked_above, requeued, dead FROM inboxes WHERE workspace_id = :workspace_id;

@@ -169,8 +169,8 @@ class MessageReader:
         )
         return msgspec.json.encode(message)
 
-    def show(self, row: Shown, *, with_peer: bool) -> ActivityRow:
-        """A row as clients read it; `with_peer` adds who it is from, and its files."""
+    def show(self, row: Shown, *, with_peer: bool, with_files: bool) -> ActivityRow:
+        """A row as clients read it; `with_peer` adds who it is from, `with_files` its files."""
         shown = ActivityRow(
             row.id,
             row.workspace_id,
@@ -199,6 +199,8 @@ class MessageReader:
             shown.redelivered = row.attempt > 1
         if with_peer:
             self._add_peer(shown, row)
+        if with_files and row.request_body and '"file"' in row.request_body:
+            shown.attachments = attachments_of(_parts_of(row.request_body)) or UNSET
         return shown
 
     def _add_peer(self, shown: ActivityRow, row: Shown) -> None:
@@ -207,8 +209,6 @@ class MessageReader:
             shown.peer_name = peer.name
             shown.peer_role = peer.role or UNSET
             shown.agent_card_url = f"{self._public_url}/registry/discover/{peer.id}"
-        if row.request_body and '"file"' in row.request_body:
-            shown.attachments = attachments_of(_parts_of(row.request_body)) or UNSET
 
 
 class ChainReader:

@@ -7,7 +7,18 @@ from typing import Any
 import msgspec
 
 from molecule_core.ground.clock import SECOND
-from molecule_core.ground.errors import AttemptMissing, InvalidField, InvalidMessage, MessageIdReused, StaleAttempt
+from molecule_core.ground.errors import (
+    AttemptMissing,
+    InboxFull,
+    InvalidField,
+    InvalidMessage,
+    MayNotTalk,
+    MessageIdReused,
+    NotFound,
+    ServerBusy,
+    StaleAttempt,
+    WorkspaceRemoved,
+)
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.lineage import Cause, Chain, Link
 from molecule_core.messages.model import (
@@ -24,12 +35,15 @@ from molecule_core.messages.model import (
     MessageState,
     Place,
     Receipt,
+    Sender,
     Span,
 )
 from molecule_core.messages.smalltalk import is_small_talk
 from molecule_core.org.model import Pulse, Status, Workspace
 from molecule_core.wire.a2a import IDENTITY_KEYS
 
+SURE_REFUSALS = (InboxFull, MayNotTalk, NotFound, ServerBusy, WorkspaceRemoved)
+"""What a command can be refused with that then has surely changed nothing."""
 WIDEST = 512
 """Places of an inbox that one note of what became of it covers at most."""
 
@@ -139,10 +153,14 @@ def text_of(parts: list[dict[str, Any]]) -> str:
 
 def _identity(draft: Draft) -> dict[str, Any]:
     from_body = {key: value for key, value in draft.params["metadata"].items() if key not in IDENTITY_KEYS}
-    if draft.sender.user_id is None:
-        return from_body
-    user = {"source": "canvas", "user_id": draft.sender.user_id, "username": draft.sender.user_name}
-    return {**from_body, **user}
+    return {**from_body, **identity_of(draft.sender)}
+
+
+def identity_of(sender: Sender) -> dict[str, Any]:
+    """Who a person is, as the session proves it; nothing for a workspace, which its row names."""
+    if sender.user_id is None:
+        return {}
+    return {"source": "canvas", "user_id": sender.user_id, "username": sender.user_name}
 
 
 # -- chains ------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The hand that makes messages: what is sent, said to the user, logged, read. What becomes of them is `handing`'s."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from molecule_core.ground.errors import InboxFull, MayNotTalk, TalkToUserDisable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
-from molecule_core.messages import rules
+from molecule_core.messages import attachments, rules
 from molecule_core.messages.broadcasts import Broadcasts
 from molecule_core.messages.chains import Chains
 from molecule_core.messages.handing import inbox_of, ticked
@@ -60,8 +60,10 @@ class MessageWriter:
     def send(self, workspace_id: str, draft: Draft) -> "asyncio.Future[Receipt]":
         """A message enters an inbox, exactly once for each (sender, id). The receipt comes when it is durable.
 
-        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, ChainFrozen, InboxFull."""
-        keys = () if draft.dedupe_key is None else (("message", draft.sender.key, draft.dedupe_key),)
+        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, ChainFrozen, InboxFull,
+        InvalidMessage."""
+        key = () if draft.dedupe_key is None else (("message", draft.sender.key, draft.dedupe_key),)
+        keys = (*key, *attachments.keys_of(draft.message["parts"]))
         target = self._org.living(workspace_id)
         return self._store.run(Command(target.org_id, keys, partial(self._sending, workspace_id, draft)))
 
@@ -85,7 +87,10 @@ class MessageWriter:
             if isinstance(place, WriteSet):
                 return place
             link = place
-        inbound_no = yield from self._admitted(workspace_id)
+        sent = yield from attachments.looked_up(draft.message["parts"], target.org_id, sender.workspace_id)
+        if sent.file_ids:
+            draft = msgspec.structs.replace(draft, message={**draft.message, "parts": sent.parts})
+        inbound_no = yield from self.admitted(workspace_id)
         chain_no = yield from self.chains.numbered(link)
         activity_id, now = self._ids.new(), self._clock.now()
         kind = KIND_USER if sender.workspace_id is None else KIND_PEER
@@ -120,10 +125,10 @@ class MessageWriter:
             small_talk=link.small_talk,
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
-        written = _logged(receipt, activity, "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED")
-        return _with_its_delivery(written, target, activity)
+        event = "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED"
+        return _with_its_delivery(_logged(receipt, activity, event, sent.file_ids), target, activity)
 
-    def _admitted(self, workspace_id: str) -> Generator[Step, Any, int]:
+    def admitted(self, workspace_id: str) -> Generator[Step, Any, int]:
         """The inbound number of a message, or InboxFull. How much is handled is read only if so many ever came that the
         inbox could be full."""
         limit = self._limits.inbox_unhandled
@@ -139,16 +144,16 @@ class MessageWriter:
     ) -> Receipt:
         """An agent writes to its user; `cause_id`: the message that it says it answers.
 
-        Raises TalkToUserDisabled, MessageIdReused, ChainFrozen, NotFound, WorkspaceRemoved."""
+        Raises TalkToUserDisabled, MessageIdReused, ChainFrozen, NotFound, WorkspaceRemoved, InvalidMessage."""
         target = self._org.living(workspace_id)
         if not target.talk_to_user_enabled:
             raise TalkToUserDisabled
         sender = f"workspace:{workspace_id}"
-        keys = () if dedupe_key is None else (("message", sender, dedupe_key),)
+        key = () if dedupe_key is None else (("message", sender, dedupe_key),)
+        keys = (*key, *attachments.keys_of(parts))
 
         def decide() -> Decision[Receipt]:
             activity_id = self._ids.new()
-            body = rules.notice_body(activity_id, parts)
             hashed = rules.hash_of_parts(workspace_id, parts)
             if dedupe_key is not None:
                 twins = yield Read("find_twin", {"sender": sender, "dedupe_key": dedupe_key})
@@ -157,6 +162,8 @@ class MessageWriter:
             link = yield from self.chains.place(target.org_id, workspace_id, cause_id)
             if isinstance(link, WriteSet):
                 return link
+            sent = yield from attachments.looked_up(parts, target.org_id, workspace_id)
+            body = rules.notice_body(activity_id, sent.parts)
             chain_no = yield from self.chains.numbered(link)
             activity = Activity(
                 id=activity_id,
@@ -180,7 +187,8 @@ class MessageWriter:
                 cause_id=link.cause_id,
                 chain_no=chain_no,
             )
-            return _logged(Receipt(activity.id, activity.id, activity.created_at), activity, "AGENT_MESSAGE")
+            receipt = Receipt(activity.id, activity.id, activity.created_at)
+            return _logged(receipt, activity, "AGENT_MESSAGE", sent.file_ids)
 
         return await self._store.run(Command(target.org_id, keys, decide))
 
@@ -242,10 +250,14 @@ def _with_its_delivery(written: WriteSet[T], target: Workspace, activity: Activi
     return written
 
 
-def _logged(answer: T, activity: Activity, event: str) -> WriteSet[T]:
+def _logged(answer: T, activity: Activity, event: str, file_ids: Iterable[str] = ()) -> WriteSet[T]:
+    mentions = ({"file_id": each, "activity_id": activity.id} for each in file_ids)
     return WriteSet(
         answer,
-        [("insert_activity", activity)],
+        [
+            ("insert_activity", activity),
+            *(("insert_mention", {**each, "workspace_id": activity.workspace_id}) for each in mentions),
+        ],
         [Event(event, activity.workspace_id, "activity", activity.id, at=activity.created_at)],
         (log_key(activity.workspace_id), org_key(activity.org_id)),
     )

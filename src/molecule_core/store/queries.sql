@@ -38,8 +38,8 @@ ON CONFLICT (kind, key) DO UPDATE SET due = excluded.due;
 -- a timer whose owner failed is due later, unless it was set anew meanwhile
 UPDATE timers SET due = :later WHERE kind = :kind AND key = :key AND due = :due;
 
--- name: drop_timer
--- nobody need be called any more
+-- name: forget_timer
+-- a timer that nobody needs any more
 DELETE FROM timers WHERE kind = :kind AND key = :key;
 
 -- name: next_timers

@@ -1,8 +1,8 @@
 """Timers are rows: what is due when, and who is asked. A restart forgets none, a wall-clock jump loses none.
 
 A slice sets one inside its own command (`set_timer`), and is called at the time. Being called is "at least once": the
-owner sets the next time, or a time that never comes, in the command it then runs. Where several processes share the
-store, one of them claims what is due by putting it off for a lease; if it dies, the others find it due again.
+owner sets the next time, or takes the timer away (`no_timer`), in the command it then runs. Where several processes
+share the store, one of them claims what is due by putting it off for a lease; if it dies, the others find it due again.
 """
 
 import logging
@@ -33,8 +33,8 @@ def timer(kind: str, key: str, due: int) -> tuple[str, Params]:
 
 
 def no_timer(kind: str, key: str) -> tuple[str, Params]:
-    """The statement that takes such a wish back."""
-    return "drop_timer", {"kind": kind, "key": key}
+    """The statement that takes a wish back."""
+    return "forget_timer", {"kind": kind, "key": key}
 
 
 class Timers:

@@ -4,6 +4,10 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from molecule_core.ground.text import clean_file_name
+
+_MOST_NAME_BYTES = 255
+
 
 class ActivityRow(Struct):
     """One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out. `root_id`,
@@ -62,17 +66,30 @@ class ChatPage(Struct):
 
 
 def attachments_of(parts: list[Any]) -> list[dict[str, Any]]:
-    """The files among the parts of a message: `{kind, uri, name, mime_type, size}`, each only if known."""
+    """The files among the parts of a message: `{kind, uri, name, mime_type, size}`, each only if known. Names are fit
+    to be shown, whoever wrote them."""
     found = []
     for part in parts:
         file = part.get("file") if isinstance(part, dict) and part.get("kind") == "file" else None
         if isinstance(file, dict):
             known = {
                 "kind": "file",
-                "uri": file.get("uri"),
-                "name": file.get("name"),
-                "mime_type": file.get("mimeType") or file.get("mime_type"),
-                "size": file.get("size"),
+                "uri": _text(file.get("uri")),
+                "name": _name(file.get("name")),
+                "mime_type": _text(file.get("mimeType") or file.get("mime_type")),
+                "size": _size(file.get("size")),
             }
             found.append({key: value for key, value in known.items() if value is not None})
     return found
+
+
+def _text(given: Any) -> str | None:
+    return given if isinstance(given, str) else None
+
+
+def _size(given: Any) -> int | None:
+    return given if isinstance(given, int) and given >= 0 else None
+
+
+def _name(given: Any) -> str | None:
+    return clean_file_name(given, _MOST_NAME_BYTES) if isinstance(given, str) else None

@@ -1,0 +1,53 @@
+"""The one timer of a connection: it rings no later than the deadline of the stage that the connection is in.
+
+Above: `edges/protocol.py`. Below: the event loop.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+
+class Deadline:
+    """Counts from the last `begin`. Ringing may be early for a stage that has begun since: who is called looks."""
+
+    __slots__ = ("_due", "_loop", "_ring", "_since", "_timer")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ring: Callable[[], None]) -> None:
+        self._loop = loop
+        self._ring = ring
+        self._since = loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+
+    def begin(self) -> None:
+        """Time counts from now."""
+        self._since = self._loop.time()
+
+    def watch(self, seconds: float) -> None:
+        """Rings no later than so many seconds after the beginning."""
+        due = self._since + seconds
+        if self._timer is not None:
+            if self._due <= due:
+                return
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._loop.call_at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._ring()
+
+    def has_passed(self, seconds: float) -> bool:
+        """Whether so many seconds have gone by since the beginning."""
+        return self._loop.time() >= self._since + seconds
+
+    def end_with(self, deed: Callable[[], None], seconds: float) -> None:
+        """Instead of ringing, does something in so many seconds, unless it is stopped."""
+        self.stop()
+        self._timer = self._loop.call_later(seconds, deed)
+
+    def stop(self) -> None:
+        """Rings no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,79 @@
+"""multipart/form-data as it comes: a file begins, a piece of it, and so on. Nothing is kept here.
+
+The parser has no I/O and no memory beyond one line of a part's headers; how much comes is counted by those who feed it
+and by those who take the pieces. What is inside a file is bytes: nothing is unpacked, and no part has parts of its own.
+
+Above: `edges/files.py`. Below: the `multipart` package.
+"""
+
+from collections.abc import AsyncGenerator, Iterator
+
+from msgspec import Struct
+from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
+
+from molecule_core.edges.routes import Call
+from molecule_core.ground.errors import InvalidUpload
+
+FIELD = "files"
+_FORM = "multipart/form-data"
+# As RFC 2046 has it.
+_LONGEST_BOUNDARY = 70
+# A line of a part's headers: room for a file name that is far longer than what is kept of it.
+_LINE_BYTES = 16 << 10
+# More than files are allowed, so that too many are told as that; of anything else none is allowed.
+_MOST_PARTS = 64
+
+
+class FileBegins(Struct, frozen=True):
+    """The next file, as its sender calls it and says that it is."""
+
+    name: str
+    mime_type: str | None
+
+
+async def read_form(call: Call) -> AsyncGenerator[FileBegins | bytes, None]:
+    """The files of a form: each begins, then come its bytes. Raises InvalidUpload."""
+    parser = PushMultipartParser(
+        _boundary(call.header(b"content-type")), max_header_size=_LINE_BYTES, max_segment_count=_MOST_PARTS
+    )
+    if call.stream is None:
+        raise LookupError("this route does not stream")
+    try:
+        async for piece in call.stream:
+            for found in _events(parser, piece):
+                yield found
+        parser.close()
+    except MultipartError as error:
+        raise InvalidUpload(reason=_words(error)) from None
+
+
+def _events(parser: PushMultipartParser, piece: bytes) -> Iterator[FileBegins | bytes]:
+    if parser.closed:  # what stands behind the last boundary means nothing
+        return
+    for found in parser.parse(piece):
+        if isinstance(found, MultipartSegment):
+            yield _begun(found)
+        elif found:
+            yield bytes(found)
+
+
+def _begun(part: MultipartSegment) -> FileBegins:
+    if part.name != FIELD:
+        raise InvalidUpload(reason="it has a field with another name")
+    if part.filename is None:
+        raise InvalidUpload(reason=f"its field {FIELD} has no file name")
+    return FileBegins(part.filename, part.content_type)
+
+
+def _boundary(content_type: str | None) -> str:
+    kind, options = parse_options_header(content_type or "")
+    boundary = str(options.get("boundary", ""))
+    if kind != _FORM or not 0 < len(boundary) <= _LONGEST_BOUNDARY or not boundary.isascii():
+        raise InvalidUpload(reason=f"its Content-Type must be {_FORM} with a boundary")
+    return boundary
+
+
+def _words(error: MultipartError) -> str:
+    """What the parser found, as the part of a sentence."""
+    text = str(error.args[0] if error.args else "it is malformed")
+    return text[0].lower() + text[1:]

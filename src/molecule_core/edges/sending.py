@@ -1,0 +1,102 @@
+"""An answer that is sent bit by bit, as fast as its client takes it: a file, which must not stand in memory.
+
+Above: `edges/protocol.py` hands the connection over; it ends with the answer. Below: what the bits are read from.
+"""
+
+import asyncio
+import logging
+from typing import Any, Protocol
+
+from molecule_core.edges.heads import head_of
+from molecule_core.edges.routes import Answer
+
+# Read and sent at once: large enough that a file is not thousands of turns, small enough for many downloads.
+_PIECE = 256 << 10
+_log = logging.getLogger("molecule.http")
+
+
+class Source(Protocol):
+    """Where the bits come from."""
+
+    size: int
+
+    async def read(self, count: int) -> bytes:
+        """At most so many bytes; none at the end."""
+
+    def close(self) -> None:
+        """Nothing more is read."""
+
+
+class Sending(asyncio.Protocol):
+    """Sends the head of an answer and then a source. A client that takes nothing for `patience` seconds is cut off."""
+
+    def __init__(self, answer: Answer, source: Source, *, patience: float) -> None:
+        self._answer = answer
+        self._source = source
+        self._patience = patience
+        self._drained: asyncio.Future[None] | None = None
+        self._cut: asyncio.TimerHandle | None = None
+
+    def answer(self) -> Answer:
+        """The answer that turns the connection into this."""
+        return Answer(b"", take=self._open)
+
+    def _open(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
+        """Begins. (What a client says behind its question is not listened to.)"""
+        del data
+        self._transport, self._connections = transport, connections
+        self._head = head_of(self._answer, (), rate, keep_alive=False, length=self._source.size)
+        transport.set_protocol(self)
+        connections.add(self)
+        self._task = asyncio.get_running_loop().create_task(self._send())
+
+    async def _send(self) -> None:
+        try:
+            self._transport.write(self._head)
+            left = self._source.size
+            while left > 0 and await self._has_taken():
+                piece = await self._source.read(min(_PIECE, left))
+                if not piece:  # cut short meanwhile: the client sees by the length that it has not got all
+                    break
+                left -= len(piece)
+                self._transport.write(piece)
+            if left > 0:
+                self._transport.abort()
+            else:
+                self._close()
+        except Exception:
+            _log.exception("a file could not be read to its end")
+            self._transport.abort()
+        finally:
+            self._source.close()
+
+    async def _has_taken(self) -> bool:
+        """Waits until the client has taken nearly all; False: it takes nothing, or is gone."""
+        if self._drained is not None:
+            await asyncio.wait((self._drained,), timeout=self._patience)
+        return self._drained is None and not self._transport.is_closing()
+
+    def _close(self) -> None:
+        """Closes once the client has taken the rest; one that does not is cut off."""
+        self._cut = asyncio.get_running_loop().call_later(self._patience, self._transport.abort)
+        self._transport.close()
+
+    def pause_writing(self) -> None:
+        """The client reads slowly."""
+        self._drained = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """The client is gone, or has all."""
+        self._connections.discard(self)
+        self._task.cancel()
+        if self._cut is not None:
+            self._cut.cancel()
+
+    def shutdown(self) -> None:
+        """The server stops: an answer that has begun may be taken to its end, as long as the server waits."""

@@ -1,0 +1,277 @@
+"""The only hand that changes files: takes them in, tells polling agents of them, forgets those that nobody mentions.
+
+Bytes first, rows after: a file is whole on the disk before its row is committed, and its row is gone before its bytes
+are. What a crash leaves in between is bytes without a row, which the next start removes.
+"""
+
+import asyncio
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.ground.clock import SECOND, Clock
+from molecule_core.ground.errors import FileTooLarge, InvalidUpload, MayNotTalk, NotFound
+from molecule_core.ground.ids import Ids, made_at
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.text import clean_file_name, shorten
+from molecule_core.messages import rules
+from molecule_core.messages.attachments import claimed_type, may_read, uri_of
+from molecule_core.messages.model import KIND_UPLOAD, RECEIVE, Activity, Sender, StoredFile
+from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.rules import may_talk
+from molecule_core.store.database import Command, Decision, Event, Read, Step, Store, Take, WriteSet
+from molecule_core.store.disk import Disk, Incoming, Outgoing
+from molecule_core.store.journal import log_key, org_key
+from molecule_core.store.queries import Params
+from molecule_core.store.timers import TIMERS, no_timer, timer
+
+UNMENTIONED = "unmentioned-file"
+"""The kind of the timer that asks whether a message mentions a file by now."""
+_SUMMARY_LENGTH = 80
+_HOUR = 3600 * SECOND
+# Ids that are looked up together when the folder is swept.
+_SWEPT_TOGETHER = 500
+
+
+class Taken(Struct, frozen=True):
+    """A file whose bytes have come, and what its sender says of it."""
+
+    id: str
+    name: str
+    mime_type: str
+    incoming: Incoming
+
+
+class FileWriter:
+    """Uploads, downloads, acks and the forgetting of files."""
+
+    def __init__(
+        self,
+        store: Store,
+        disk: Disk,
+        org: OrgReader,
+        messages: MessageWriter,
+        *,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
+    ) -> None:
+        self._store = store
+        self._disk = disk
+        self._org = org
+        self._messages = messages
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    async def open(self, *, alone: bool) -> None:
+        """Opens the folder and removes what no row speaks of: everything older than this start if this server is
+        `alone` with the folder, else what has been there longer than any upload lasts. Raises BadSettings."""
+        self._disk.open()
+        upto = self._clock.now() - (0 if alone else self._limits.upload_hours * _HOUR)
+        ids = [each for each in await self._disk.ids() if made_at(each) < upto]
+        for first in range(0, len(ids), _SWEPT_TOGETHER):
+            batch = ids[first : first + _SWEPT_TOGETHER]
+            wishes: list[Params] = [{"id": each, "reader_id": ""} for each in batch]
+            known = await self._store.rows_of_each("file", wishes)
+            for file_id, rows in zip(batch, known, strict=True):
+                if not rows:
+                    await self._disk.remove(file_id)
+
+    def close(self) -> None:
+        """Finishes what was begun."""
+        self._disk.close()
+
+    # -- in ------------------------------------------------------------------------------------------------------------
+
+    def begin(self, workspace_id: str, sender: Sender) -> "Upload":
+        """Files for a workspace, from a person, itself or a peer. Raises NotFound, WorkspaceRemoved, MayNotTalk."""
+        self._check(workspace_id, sender)
+        return Upload(self, self._disk, self._ids, workspace_id, sender, self._limits)
+
+    def _check(self, workspace_id: str, sender: Sender) -> None:
+        target = self._org.living(workspace_id)
+        if sender.workspace_id is not None and not may_talk(self._org, self._org.living(sender.workspace_id), target):
+            raise MayNotTalk
+
+    async def record(self, workspace_id: str, sender: Sender, taken: list[Taken]) -> list[StoredFile]:
+        """Files that are on the disk become known, all or none; a polling agent is told of those that others sent it.
+
+        Raises NotFound, WorkspaceRemoved, MayNotTalk, InboxFull."""
+        target = self._org.living(workspace_id)
+
+        def decide() -> Decision[list[StoredFile]]:
+            self._check(workspace_id, sender)
+            told = target.delivery_mode == "poll" and sender.workspace_id != workspace_id
+            files, writes, events = [], list[tuple[str, Params]](), []
+            for each in taken:
+                now = self._clock.now()
+                file = StoredFile(
+                    id=each.id,
+                    org_id=target.org_id,
+                    workspace_id=workspace_id,
+                    uploaded_by=sender.key,
+                    name=each.name,
+                    mime_type=each.mime_type,
+                    size=each.incoming.size,
+                    sha256=each.incoming.sha256,
+                    activity_id=self._ids.new() if told else None,
+                    created_at=now,
+                )
+                if told:
+                    activity = yield from self._telling(file, sender)
+                    writes.append(("insert_activity", activity))
+                    events.append(Event("ACTIVITY_LOGGED", workspace_id, "activity", activity.id, at=now))
+                due = now + self._limits.upload_hours * _HOUR
+                writes += [("insert_file", file), timer(UNMENTIONED, f"{target.org_id}/{file.id}", due)]
+                files.append(file)
+            rings = (TIMERS, log_key(workspace_id), org_key(target.org_id)) if told else (TIMERS,)
+            return WriteSet(files, writes, events, rings)
+
+        return await self._store.run(Command(target.org_id, (), decide))
+
+    def _telling(self, file: StoredFile, sender: Sender) -> Generator[Step, Any, Activity]:
+        """The row that tells a polling agent of a file, before any message mentions it."""
+        body = _notice(file, sender)
+        inbound_no = yield from self._messages.admitted(file.workspace_id)
+        return Activity(
+            id=file.activity_id or file.id,
+            org_id=file.org_id,
+            workspace_id=file.workspace_id,
+            seq=(yield Take("last_seq", file.workspace_id)),
+            inbound_no=inbound_no,
+            size=len(body),
+            activity_type=RECEIVE,
+            method=KIND_UPLOAD,
+            kind=KIND_UPLOAD,
+            intent="inform",
+            source_id=sender.workspace_id,
+            target_id=file.workspace_id,
+            user_id=sender.user_id,
+            sender=sender.key,
+            context_id=file.id,
+            created_at=file.created_at,
+            summary=shorten(file.name, _SUMMARY_LENGTH),
+            request_body=body.decode(),
+        )
+
+    # -- out -----------------------------------------------------------------------------------------------------------
+
+    async def read(self, workspace_id: str, file_id: str, reader_id: str | None) -> tuple[StoredFile, Outgoing]:
+        """A file and its bytes, for a workspace or (None) a person of its organisation.
+
+        Raises NotFound: it is not there, or not for this reader; which of them is not said."""
+        rows = await self._store.rows("file", {"id": file_id, "reader_id": reader_id or ""})
+        file = StoredFile(*rows[0][:-1]) if rows else None
+        if file is None or file.workspace_id != workspace_id:
+            raise NotFound(what="file")
+        if not may_read(file, reader_id, was_sent=bool(rows[0][-1])):
+            raise NotFound(what="file")
+        return file, await self._disk.read(file.id, file.size)
+
+    async def ack(self, workspace_id: str, file_id: str) -> None:
+        """The agent of a workspace has taken a file that it was told of; saying so again changes nothing.
+
+        Raises NotFound, WorkspaceRemoved."""
+
+        def decide() -> Decision[None]:
+            rows = yield Read("file", {"id": file_id, "reader_id": ""})
+            file = StoredFile(*rows[0][:-1]) if rows else None
+            if file is None or file.workspace_id != workspace_id or file.activity_id is None:
+                raise NotFound(what="file")
+            if file.acked_at is not None:
+                return WriteSet(None)
+            return WriteSet(None, [("ack_file", {"id": file_id, "acked_at": self._clock.now()})])
+
+        await self._store.run(Command(self._org.living(workspace_id).org_id, (("file", file_id),), decide))
+
+    # -- forgetting ----------------------------------------------------------------------------------------------------
+
+    async def on_due(self, key: str) -> None:
+        """A file has had its time: it is forgotten unless a message mentions it."""
+        org_id, file_id = key.split("/")
+
+        def decide() -> Decision[bool]:
+            mentioned = yield Read("file_is_mentioned", {"file_id": file_id})
+            done = no_timer(UNMENTIONED, key)
+            if mentioned:
+                return WriteSet(False, [done])
+            return WriteSet(True, [done, ("delete_file", {"id": file_id})])
+
+        if await self._store.run(Command(org_id, (("file", file_id),), decide)):
+            await self._disk.remove(file_id)
+
+
+class Upload:
+    """One request's files while they come. Either all of them are kept, or nothing of them stays."""
+
+    def __init__(
+        self, files: FileWriter, disk: Disk, ids: Ids, workspace_id: str, sender: Sender, limits: Limits
+    ) -> None:
+        self._files = files
+        self._disk = disk
+        self._ids = ids
+        self._workspace_id = workspace_id
+        self._sender = sender
+        self._limits = limits
+        self._taken: list[Taken] = []
+
+    async def start(self, name: str, mime_type: str | None) -> None:
+        """The next file begins. Raises InvalidUpload, NoRoom, FilesUnavailable."""
+        if len(self._taken) >= self._limits.attachments:
+            raise InvalidUpload(reason=f"it brings more than {self._limits.attachments} files")
+        file_id = self._ids.new()
+        cleaned = clean_file_name(name, self._limits.file_name_bytes)
+        incoming = await self._disk.receive(file_id)
+        self._taken.append(Taken(file_id, cleaned, claimed_type(mime_type), incoming))
+
+    async def write(self, data: bytes) -> None:
+        """More of it. Raises FileTooLarge, NoRoom, FilesUnavailable."""
+        incoming = self._taken[-1].incoming
+        if incoming.size + len(data) > self._limits.attachment_bytes:
+            raise FileTooLarge(limit=self._limits.attachment_bytes)
+        await incoming.write(data)
+
+    async def keep(self) -> list[StoredFile]:
+        """All has come. Raises InvalidUpload, NoRoom, FilesUnavailable, and what `record` raises."""
+        if not self._taken:
+            raise InvalidUpload(reason="there is no file in it")
+        for each in self._taken:
+            await each.incoming.keep()
+        taken, self._taken = self._taken, []
+        try:
+            return await self._files.record(self._workspace_id, self._sender, taken)
+        except rules.SURE_REFUSALS:  # after any other end the rows may be there: their bytes must not be missing
+            self._taken = taken
+            raise
+
+    async def drop(self) -> None:
+        """Nothing of it stays, but for what has been kept."""
+        taken, self._taken = self._taken, []
+        if taken:
+            dropping = asyncio.gather(*(each.incoming.drop() for each in taken), return_exceptions=True)
+            await asyncio.shield(dropping)  # whoever waits may be given up; what was begun is finished
+
+
+def shown(file: StoredFile) -> dict[str, Any]:
+    """A file as its uploader is told of it, and as a part of a message holds it."""
+    return {"uri": uri_of(file), "name": file.name, "mimeType": file.mime_type, "size": file.size}
+
+
+def _notice(file: StoredFile, sender: Sender) -> bytes:
+    """The body of the row that tells of a file: a message with one part, and beside it the members that older runtimes
+    read."""
+    part = {"kind": "file", "file": shown(file)}
+    metadata = {"kind": KIND_UPLOAD, "intent": "inform"}
+    message = {
+        "kind": "message",
+        "role": "user",
+        "messageId": file.activity_id,
+        "parts": [part],
+        "metadata": metadata,
+    }
+    params = {"message": message, "metadata": rules.identity_of(sender)}
+    return msgspec.json.encode({"method": KIND_UPLOAD, "params": params, "file_id": file.id, **shown(file)})

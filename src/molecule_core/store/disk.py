@@ -1,0 +1,236 @@
+"""The bytes of files: one folder, generated names, nothing else.
+
+A name is an id that the server has made, so no name is a path. The folder is held open, and everything in it is reached
+through that handle; links are never followed. What is being received is called `<id>.part`, and takes its own name only
+when all of it is on the disk. Everything here happens in threads of its own: a disk that hangs holds up no loop.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import stat
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from errno import EDQUOT, EFBIG, ENOSPC
+from pathlib import Path
+from typing import TypeVar
+
+from molecule_core.ground.errors import BadSettings, FilesUnavailable, MoleculeError, NoRoom, NotFound
+
+T = TypeVar("T")
+_PART = ".part"
+_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# Some disks serve several at once; more would only hold memory.
+_THREADS = 4
+_log = logging.getLogger("molecule.files")
+
+
+class Disk:
+    """The folder. `reserve` bytes of its disk stay free for everything else."""
+
+    def __init__(self, folder: Path, *, reserve: int) -> None:
+        self._folder = folder
+        self._reserve = reserve
+        self._handle = -1
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="molecule-files")
+
+    def open(self) -> None:
+        """Makes the folder if there is none, for its owner alone. Raises BadSettings."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._handle = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise BadSettings(reason=f"the folder of files {self._folder} does not work: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Finishes what was begun."""
+        self._threads.shutdown()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    async def receive(self, name: str) -> "Incoming":
+        """Begins a new file. Raises NoRoom, FilesUnavailable."""
+        incoming = Incoming(self, _checked(name))
+        await self.work(incoming.begin)
+        return incoming
+
+    async def read(self, name: str, size: int) -> "Outgoing":
+        """A file that is there whole. Raises NotFound: it is not, or something else lies in its place."""
+        return await self.work(lambda: self._opened(_checked(name), size))
+
+    def _opened(self, name: str, size: int) -> "Outgoing":
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            handle = os.open(name, flags, dir_fd=self._handle)
+        except OSError as error:
+            _log.error("the bytes of a file cannot be read (%s)", error.strerror, extra={"file": name})
+            raise NotFound(what="file") from None
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size != size:
+            os.close(handle)
+            _log.error("the bytes of a file are not what was written", extra={"file": name})
+            raise NotFound(what="file")
+        return Outgoing(self, handle, size)
+
+    async def remove(self, name: str) -> None:
+        """No such file any more."""
+        await self.work(lambda: self.unlink(_checked(name)))
+
+    async def ids(self) -> list[str]:
+        """The ids of all that lies in the folder, received or half so, in the order in which they were made."""
+        return await self.work(lambda: sorted(self._ids()))
+
+    def _ids(self) -> set[str]:
+        with os.scandir(self._handle) as entries:
+            found = {entry.name.removesuffix(_PART) for entry in entries}
+        return {each for each in found if _NAME.fullmatch(each)}
+
+    # -- in a thread ---------------------------------------------------------------------------------------------------
+
+    def work(self, deed: Callable[[], T]) -> "asyncio.Future[T]":
+        """Does something in a thread. Trouble with the disk becomes a refusal."""
+        return asyncio.get_running_loop().run_in_executor(self._threads, _told, deed)
+
+    def later(self, deed: Callable[[], None]) -> None:
+        """The same, for nobody to wait for."""
+        with contextlib.suppress(RuntimeError):  # the folder is closed: handles end with the process, the rest is swept
+            self._threads.submit(deed)
+
+    def create(self, name: str) -> int:
+        """A new file, open for writing."""
+        room = os.fstatvfs(self._handle)
+        if room.f_bavail * room.f_frsize < self._reserve:
+            raise NoRoom
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(name + _PART, flags, 0o600, dir_fd=self._handle)
+
+    def settle(self, name: str) -> None:
+        """A file that has been written takes its name; both are on the disk then."""
+        os.rename(name + _PART, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)
+        os.fsync(self._handle)
+
+    def unlink(self, name: str) -> None:
+        """A file and what there is of it half received are gone."""
+        for each in (name + _PART, name):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(each, dir_fd=self._handle)
+
+
+class Incoming:
+    """A file that is being received: written, and then kept or dropped. A lock keeps what its caller gave up in the
+    middle of a step from closing the file under that step."""
+
+    def __init__(self, disk: Disk, name: str) -> None:
+        self.size = 0
+        self._disk = disk
+        self._name = name
+        self._sum = hashlib.sha256()
+        self._handle = -1
+        self._dropped = False
+        self._lock = threading.Lock()
+
+    @property
+    def sha256(self) -> str:
+        """The sum of all that was written."""
+        return self._sum.hexdigest()
+
+    def begin(self) -> None:
+        """In a thread."""
+        with self._lock:
+            self._handle = self._disk.create(self._name)
+
+    async def write(self, data: bytes) -> None:
+        """More of it. Raises NoRoom, FilesUnavailable."""
+        self.size += len(data)
+        await self._disk.work(lambda: self._write(data))
+
+    def _write(self, data: bytes) -> None:
+        with self._lock:
+            if self._dropped:
+                return
+            self._sum.update(data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
+
+    async def keep(self) -> None:
+        """All of it is on the disk, under its name. Raises NoRoom, FilesUnavailable."""
+        await self._disk.work(self._keep)
+
+    def _keep(self) -> None:
+        with self._lock:
+            if not self._dropped:
+                os.fsync(self._handle)
+                self._close()
+                self._disk.settle(self._name)
+
+    def drop(self) -> "asyncio.Future[None]":
+        """Nothing of it stays, whether or not somebody waits for that."""
+        return self._disk.work(self._drop)
+
+    def _drop(self) -> None:
+        with self._lock:
+            self._dropped = True
+            self._close()
+            self._disk.unlink(self._name)
+
+    def _close(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+class Outgoing:
+    """A file that is being read."""
+
+    def __init__(self, disk: Disk, handle: int, size: int) -> None:
+        self.size = size
+        self._disk = disk
+        self._handle = handle
+        self._lock = threading.Lock()
+
+    async def read(self, count: int) -> bytes:
+        """At most so many bytes more; none at the end."""
+        return await self._disk.work(lambda: self._read(count))
+
+    def _read(self, count: int) -> bytes:
+        with self._lock:
+            return os.read(self._handle, count) if self._handle >= 0 else b""
+
+    async def peek(self, count: int) -> bytes:
+        """The first bytes."""
+        return await self._disk.work(lambda: os.pread(self._handle, count, 0))
+
+    def close(self) -> None:
+        """Nothing more is read."""
+        self._disk.later(self._close)
+
+    def _close(self) -> None:
+        with self._lock:
+            handle, self._handle = self._handle, -1
+            if handle >= 0:
+                os.close(handle)
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise NotFound(what="file")
+    return name
+
+
+def _told(deed: Callable[[], T]) -> T:
+    """Does it, and says in our words what a disk says by number."""
+    try:
+        return deed()
+    except MoleculeError:
+        raise
+    except OSError as error:
+        if error.errno in (ENOSPC, EDQUOT, EFBIG):
+            raise NoRoom from None
+        _log.error("the folder of files does not work (%s)", error.strerror)
+        raise FilesUnavailable from None
