@@ -14,6 +14,12 @@ HIDDEN = """() => {
   window.hide = value => { hidden = value; document.dispatchEvent(new Event("visibilitychange")); };
 }"""
 
+NOTE_TITLES = """() => {
+  window.titles = [];
+  const note = () => window.titles.push(document.title);
+  new MutationObserver(note).observe(document.querySelector("title"), { childList: true, characterData: true });
+}"""
+
 
 @pytest.fixture
 async def page(desk: Desk) -> Page:
@@ -135,3 +141,24 @@ async def test_what_was_read_without_a_connection_is_told_to_the_server_later(de
         await desk.stage.say("Lead", "more news")
     fresh = await desk.open("/app/chat")
     await expect_unread(fresh, {"Lead": 0})
+
+
+@requirement("C17")
+async def test_what_arrives_in_the_open_chat_never_counts_as_unread_not_for_one_paint(desk: Desk) -> None:
+    stage = desk.stage
+    page = await desk.open(chat_path(stage, "Lead"))
+    await expect(page.get_by_role("banner")).to_contain_text("Live")
+    chat = Chat(page, "Lead")
+    await stage.say("Lead", "first")
+    await chat.shows("first")
+    await page.evaluate(NOTE_TITLES)
+    told: list[str] = []
+    page.on("request", lambda request: told.append(request.url) if request.method == "POST" else None)
+    for number in range(30):
+        await stage.say("Lead", f"burst {number}")
+    await chat.shows("burst 29")
+    assert await page.evaluate("() => window.titles") == []
+    assert 1 <= len(told) < 30  # a burst is told to the server now and then
+    await page.reload()
+    await chat.shows("burst 29")
+    await expect_unread(page, {"Lead": 0})
