@@ -1,11 +1,12 @@
-// Runs before the page's own scripts and notes in `probe` when live events came, when what they brought was painted, and
-// how long keys took. Times are in milliseconds; points in time are counted from the epoch.
+// Runs before the page's own scripts and notes in `probe.noted` when live events came, when what they brought was painted,
+// and how long keys took. Times are in milliseconds; points in time are counted from the epoch.
 //
 // Painted is what stands in the document when a frame begins that comes after it was put there: the note is made in the
 // task behind that frame, so that it is never too early, and at most one frame too late.
 
 (() => {
-  const probe = (window.probe = { frames: [], painted: {}, keys: [], interactions: {} });
+  const probe = { frames: [], painted: {}, keys: [], interactions: {} };
+  const awaited = new Map();
   const now = () => performance.timeOrigin + performance.now();
   const behindFrame = (work) =>
     requestAnimationFrame(() => {
@@ -13,6 +14,11 @@
       port1.onmessage = work;
       port2.postMessage(null);
     });
+
+  window.probe = {
+    noted: probe,
+    shown: (id) => probe.painted[id] ?? new Promise((done) => awaited.set(id, done)),
+  };
 
   // The first listener of each socket: it runs before the page's own. What the frame says is read when all is over.
   window.WebSocket = class extends WebSocket {
@@ -26,7 +32,10 @@
     const id = message.dataset.message;
     if (id in probe.painted) return;
     probe.painted[id] = null;
-    behindFrame(() => (probe.painted[id] = now()));
+    behindFrame(() => {
+      probe.painted[id] = now();
+      awaited.get(id)?.();
+    });
   };
   new MutationObserver((changes) => {
     for (const { addedNodes } of changes)

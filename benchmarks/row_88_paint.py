@@ -36,7 +36,6 @@ _CALM_KEYS = 60
 _KEY_EVERY_SECONDS = 0.08
 _SHORTEST_MS = 16.0
 _PROBE = Path(__file__).with_name("probe.js")
-_LOOK_EVERY_SECONDS = 0.05
 _MAP_KEYS = ("ArrowRight", "ArrowDown", "+", "ArrowLeft", "-", "ArrowUp")
 _LIST_KEYS = ("ArrowDown", "ArrowDown", "ArrowUp")
 
@@ -158,14 +157,13 @@ async def _press(page: Page, keys: Sequence[str]) -> None:
 async def _until_shown(page: Page, message_id: str) -> None:
     """Waits until a message is painted."""
     async with asyncio.timeout(START_SECONDS):
-        while not await page.evaluate("id => Boolean(probe.painted[id])", message_id):
-            await asyncio.sleep(_LOOK_EVERY_SECONDS)
+        await page.evaluate("id => probe.shown(id)", message_id)
 
 
 async def _noted(page: Page) -> Probe:
     """What the probe has noted so far, once the last key's frame is over."""
     await asyncio.sleep(_KEY_EVERY_SECONDS)
-    noted: Any = await page.evaluate("() => probe")
+    noted: Any = await page.evaluate("() => probe.noted")
     return msgspec.convert(noted, Probe)
 
 
@@ -205,7 +203,8 @@ def _figures(rounds: list[Round]) -> list[Figure]:
             value=p95(lambda each: each.from_answer),
             unit="ms",
             must=100,
-            beside=f"{p50(lambda each: each.from_answer)}; from its beginning p95 {p95(lambda each: each.from_sent):.0f}",
+            beside=f"{p50(lambda each: each.from_answer)}; "
+            f"from its beginning p95 {p95(lambda each: each.from_sent):.0f}",
         ),
         Figure(
             row=88,
