@@ -48,6 +48,7 @@ export class Desk {
   /** Chats that are open, in view and at their end. */
   private readonly attended = new Set<string>();
   private readonly rereadOutbox = (): void => this.outbox.reread();
+  private readonly tellLast = (): void => this.marks.flush();
 
   constructor({ session, api, vault, onLogOut }: DeskParts) {
     this.session = session;
@@ -73,11 +74,13 @@ export class Desk {
 
   start(): void {
     window.addEventListener("storage", this.rereadOutbox);
+    window.addEventListener("pagehide", this.tellLast);
     this.connection.start();
   }
 
   stop(): void {
     window.removeEventListener("storage", this.rereadOutbox);
+    window.removeEventListener("pagehide", this.tellLast);
     this.connection.stop();
     this.marks.stop();
     this.tabs.close();
@@ -119,6 +122,7 @@ export class Desk {
   }
 
   async logOut(): Promise<void> {
+    this.marks.flush();
     await this.api.logOut();
     this.tabs.tell({ kind: "logged_out" });
   }

@@ -46,3 +46,23 @@ test("nothing is told behind the end", async () => {
   await vi.advanceTimersByTimeAsync(5_000);
   expect(told).toEqual([["a", 1]]);
 });
+
+test("a page that closes tells at once what it has not told yet", async () => {
+  const { all, told } = marks();
+  all.tell("a", 1);
+  all.tell("a", 2);
+  all.tell("b", 7);
+  all.flush();
+  expect(told).toEqual([["a", 1], ["b", 7], ["a", 2]]);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(told).toHaveLength(3);
+});
+
+test("what is read on a restored server, which counts from a lower number, is told too", async () => {
+  const { all, told } = marks();
+  all.tell("a", 9);
+  await vi.advanceTimersByTimeAsync(0);
+  all.tell("a", 4);
+  await vi.advanceTimersByTimeAsync(600);
+  expect(told).toEqual([["a", 9], ["a", 4]]);
+});
