@@ -77,7 +77,8 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "delivery": ("writer", "reader", "rules", "model"),
     },
     "org": {
-        "registry": ("model",),
+        "roll": ("model",),
+        "registry": ("model", "roll"),
         "reader": (*INSIDE["reader"], "registry"),
         "writer": (*INSIDE["writer"], "registry"),
     },

@@ -70,7 +70,7 @@ export class Api {
   }
 
   markRead(workspaceId: string, seq: number): Promise<unknown> {
-    return this.ask("POST", `${seat(workspaceId)}/chat/read`, { seq });
+    return this.ask("POST", `${seat(workspaceId)}/chat/read`, { seq }, { keepalive: true }); // the page may be closing
   }
 
   async createSeat(wanted: NewSeat): Promise<Connection> {
@@ -85,8 +85,8 @@ export class Api {
     };
   }
 
-  private async ask<T>(method: "GET" | "POST", path: string, body?: unknown): Promise<T> {
-    const response = await this.fetch(method, path, body);
+  private async ask<T>(method: "GET" | "POST", path: string, body?: unknown, more?: RequestInit): Promise<T> {
+    const response = await this.fetch(method, path, body, more);
     const answer: unknown = await response.json().catch(() => null);
     if (!response.ok) throw this.refusal(path, response.status, answer);
     const problem = text(answer, "error", "message");
@@ -94,13 +94,13 @@ export class Api {
     return answer as T;
   }
 
-  private async fetch(method: string, path: string, body: unknown): Promise<Response> {
+  private async fetch(method: string, path: string, body: unknown, more: RequestInit = {}): Promise<Response> {
     const command: RequestInit =
       method === "GET"
         ? {}
         : { body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Molecule-Client": "canvas" } };
     try {
-      return await fetch(path, { ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE_MS) });
+      return await fetch(path, { ...more, ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE_MS) });
     } catch {
       throw new NoAnswer("The server did not answer.");
     }
