@@ -5,6 +5,7 @@ begins with a chain as deep as a tree may be. One seat of ten is held by an agen
 """
 
 import asyncio
+from collections.abc import Iterable, Sequence
 
 import apsw
 import msgspec
@@ -20,6 +21,7 @@ SEATS, DEPARTMENT = 100_000, 500
 _LED = 7
 _HEARD_OF = 10
 _FIRST_MICROSECOND = 1_790_000_000_000_000
+_PULSE = Pulse(heard_at=_FIRST_MICROSECOND, active_tasks=1, uptime_seconds=3600, current_task="Reading the report")
 _CARD = (
     '{"name":"%s","description":"Reads what comes in and answers it","version":"1.0.0",'
     '"skills":[{"id":"read","name":"Reading"}]}'
@@ -39,30 +41,36 @@ class BigOrg(Struct, frozen=True):
 
 def fill(place: Place) -> BigOrg:
     """Makes a store with the organisation."""
+    depth = Limits().tree_depth
+    seats = [seat(number, _parent(number, depth), heard=number % _HEARD_OF == 0) for number in range(SEATS)]
+    store(place, seats, [(each.id, _PULSE) for each in seats[::_HEARD_OF]])
+    last = SEATS - DEPARTMENT
+    ids = [each.id for each in seats]
+    return BigOrg(ids, ids[:last:DEPARTMENT], ids[last : last + depth])
+
+
+def store(place: Place, seats: Sequence[Workspace], pulses: Iterable[tuple[str, Pulse]]) -> None:
+    """Makes a store with one organisation of these seats."""
     asyncio.run(_make_empty(place))
-    queries, depth = load_queries("sqlite"), Limits().tree_depth
+    queries = load_queries("sqlite")
     insert, beat = queries["insert_workspace"], queries["save_heartbeat"]
-    seats = [_seat(number, depth) for number in range(SEATS)]
     org = msgspec.structs.asdict(Org(ORG_ID, "Big", False, _FIRST_MICROSECOND))
-    heard = [_heartbeat(each.id) for each in seats[::_HEARD_OF]]
+    heard = [{"workspace_id": id_, **msgspec.structs.asdict(pulse)} for id_, pulse in pulses]
     connection = apsw.Connection(str(place.database))
     with connection:
         connection.execute(queries["insert_org"].sql, queries["insert_org"].bind(org))
         connection.executemany(insert.sql, (insert.bind(each) for each in seats))
         connection.executemany(beat.sql, (beat.bind(each) for each in heard))
     connection.close()
-    last = SEATS - DEPARTMENT
-    ids = [each.id for each in seats]
-    return BigOrg(ids, ids[:last:DEPARTMENT], ids[last : last + depth])
 
 
 async def _make_empty(place: Place) -> None:
-    store = open_store(place.database)
-    await store.open()
-    await store.close()
+    empty = open_store(place.database)
+    await empty.open()
+    await empty.close()
 
 
-def _id(number: int) -> str:
+def seat_id(number: int) -> str:
     """Ids grow with the time at which their seats were made, as the product's do."""
     return f"019c{number >> 16:04x}-{number & 0xFFFF:04x}-7000-8000-{number:012x}"
 
@@ -72,17 +80,18 @@ def _parent(number: int, depth: int) -> str | None:
     if place == 0:
         return None
     if department == SEATS // DEPARTMENT - 1:
-        return _id(number - 1 if place < depth else number - place)
-    return _id(number - place + (place - 1) // _LED)
+        return seat_id(number - 1 if place < depth else number - place)
+    return seat_id(number - place + (place - 1) // _LED)
 
 
-def _seat(number: int, depth: int) -> Workspace:
-    heard, at = number % _HEARD_OF == 0, _FIRST_MICROSECOND + number * 1000
+def seat(number: int, parent_id: str | None, *, heard: bool) -> Workspace:
+    """One seat. If it has been heard, its agent is online and has a card."""
+    at = _FIRST_MICROSECOND + number * 1000
     name = f"Seat {number:,}"
     return Workspace(
-        id=_id(number),
+        id=seat_id(number),
         org_id=ORG_ID,
-        parent_id=_parent(number, depth),
+        parent_id=parent_id,
         name=name,
         role="reads what comes in and answers it",
         runtime="generic-mcp",
@@ -105,8 +114,3 @@ def _seat(number: int, depth: int) -> Workspace:
         updated_at=at,
         removed_at=None,
     )
-
-
-def _heartbeat(workspace_id: str) -> dict[str, object]:
-    pulse = Pulse(heard_at=_FIRST_MICROSECOND, active_tasks=1, uptime_seconds=3600, current_task="Reading the report")
-    return {"workspace_id": workspace_id, **msgspec.structs.asdict(pulse)}

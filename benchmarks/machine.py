@@ -88,6 +88,21 @@ def memory_of(pid: int) -> float:
     raise ProcessLookupError(f"process {pid} has no memory any more")
 
 
+def family_of(pid: int) -> list[int]:
+    """A process and all that it and those it began have begun, as far as they live."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = path.read_text(errors="replace").rpartition(")")[2].split()  # its name may hold anything
+        except OSError:  # it has ended since
+            continue
+        children.setdefault(int(words[1]), []).append(int(path.parent.name))
+    family = [pid]
+    for each in family:
+        family += children.get(each, [])
+    return family
+
+
 def commit() -> str:
     """The commit that is checked out, with a plus if files differ from it."""
     short = _git("rev-parse", "--short", "HEAD")

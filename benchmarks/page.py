@@ -44,6 +44,12 @@ _CONDITIONS = """\
 - **Row 13**: one organisation, 200 departments of 500, one seat of ten with a card and a heartbeat. The product's own
   handlers and rules in process, answers encoded; about 700 bytes a row. `serve` answers the whole list once more.
 - **Row 14**: CPU time and resident memory at the first answer to `GET /health`, with a store that exists.
+- **Rows 83 to 89** are budgets of the canvas, measured in a real Chromium that paints in software, on the page as
+  shipped, with its strict policy, on a `molecule serve` on loopback. 83: the files as they travel, gzipped; the wheel's
+  growth is counted deflated. 84: from the start of the navigation to the task behind the frame that painted the map
+  first, of a person who is logged in; medians of loads with an empty cache and with a filled one. 88: p95, medians of
+  the rounds; an event is an agent's message in an open chat of 10,000; it counts as painted at most one frame too late.
+  89: the page's own source under the Node that compiles it; CPU of the first layout that a process makes.
 """
 
 _LOSSES = """\

@@ -70,6 +70,7 @@ NOW = {
     "C28": "A draft outlives another chat and a reload until it is sent (canvas R28).",
     "C37": "Files: pick, paste, drop, progress, cancel, limits before the upload, names shown safely (canvas R37).",
     "C38": "History pages backwards without a jump; 10,000 messages stay under 300 items (canvas R38).",
+    "C84": "The page tells in its own timeline when the map was drawn, for whoever measures it (canvas R84).",
     "C88": "An agent's answer is on the page within half a second (canvas R88, in part).",
     "C12": "Every standing is told by glyph and word, also where the colours are not ours (canvas R12).",
     "C50": "One agent more or less moves its own team only, and the window stays (canvas R50).",

@@ -3,6 +3,7 @@
 
 import { Api, NoAnswer, Refusal, wordsOf } from "./live/api";
 import { Connection } from "./live/connection";
+import { ReadMarks } from "./live/readmarks";
 import { Tabs, type Word } from "./live/tabs";
 import { applyAll } from "./state/apply";
 import { calmed } from "./state/calm";
@@ -64,9 +65,11 @@ export class Desk {
   private readonly owner: string;
   private stuckReading: "no" | "yes" | "again" = "no";
   private readonly reading = new Map<string, Promise<void>>();
-  /** How far this person read where the server could not be told. */
-  private readonly untold = new Map<string, number>();
+  private readonly marks: ReadMarks;
+  /** Chats that are open, in view and at their end. */
+  private readonly attended = new Set<string>();
   private readonly rereadOutbox = (): void => this.outbox.reread();
+  private readonly tellLast = (): void => this.marks.flush();
 
   constructor({ session, api, vault, onLogOut }: DeskParts) {
     this.session = session;
@@ -77,6 +80,7 @@ export class Desk {
     this.outbox = new Outbox(vault, owner, (entry) => this.deliver(entry));
     this.drafts = new Drafts(vault, owner);
     this.folds = foldsStore(vault, owner);
+    this.marks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
     this.tabs = new Tabs((word) => this.hear(word, onLogOut));
     this.connection = new Connection({
       url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
@@ -92,12 +96,15 @@ export class Desk {
 
   start(): void {
     window.addEventListener("storage", this.rereadOutbox);
+    window.addEventListener("pagehide", this.tellLast);
     this.connection.start();
   }
 
   stop(): void {
     window.removeEventListener("storage", this.rereadOutbox);
+    window.removeEventListener("pagehide", this.tellLast);
     this.connection.stop();
+    this.marks.stop();
     this.tabs.close();
   }
 
@@ -140,17 +147,23 @@ export class Desk {
     });
   }
 
+  /** What arrives in this chat is read as it is shown, until the function that comes back is called. */
+  attend(workspaceId: string): () => void {
+    this.attended.add(workspaceId);
+    return () => void this.attended.delete(workspaceId);
+  }
+
   /** The person read this chat up to its last message; the server and the other tabs are told. */
   markRead(workspaceId: string): void {
     const chat = this.data.get()?.chats.get(workspaceId);
-    const seq = chat?.last?.seq;
-    if (!chat?.unread || seq === undefined) return;
+    if (!chat?.unread || chat.last === null) return;
+    const { seq } = chat.last;
     this.changeChat(workspaceId, (each) => readUpTo(each, seq));
-    this.tabs.tell({ kind: "read", owner: this.owner, workspaceId, seq });
     this.tellRead(workspaceId, seq);
   }
 
   async logOut(): Promise<void> {
+    this.marks.flush();
     await this.api.logOut();
     this.tabs.tell({ kind: "logged_out" });
   }
@@ -174,18 +187,15 @@ export class Desk {
   }
 
   private tellRead(workspaceId: string, seq: number): void {
-    this.untold.set(workspaceId, seq);
-    this.api.markRead(workspaceId, seq).then(
-      () => this.untold.get(workspaceId) === seq && this.untold.delete(workspaceId),
-      () => undefined, // told again when the connection is back
-    );
+    this.tabs.tell({ kind: "read", owner: this.owner, workspaceId, seq });
+    this.marks.tell(workspaceId, seq);
   }
 
   /** Does what the lost connection held up. */
   private catchUp(): void {
     void this.outbox.retryHeldUp();
     void this.readStuck();
-    for (const [workspaceId, seq] of this.untold) this.tellRead(workspaceId, seq);
+    this.marks.retry();
   }
 
   private hear(word: Word, onLogOut: () => void): void {
@@ -227,7 +237,8 @@ export class Desk {
   }
 
   private takeEvents(frames: readonly EventFrame[]): void {
-    this.data.update((state) => state && applyAll(state, frames));
+    const state = this.data.get();
+    if (state !== null) this.data.set(this.withAttended(applyAll(state, frames)));
     const own = frames.map((frame) => frame.client_id).filter((id) => id !== undefined);
     if (own.length > 0) this.outbox.settle(new Set(own));
     if (frames.some((frame) => changesProblems(frame.event))) void this.readStuck();
@@ -251,6 +262,18 @@ export class Desk {
 
   private isReadingAgain(): boolean {
     return this.stuckReading === "again";
+  }
+
+  /** What is read as it is shown never counts as unread, not even for one paint. */
+  private withAttended(state: State): State {
+    let { chats } = state;
+    for (const workspaceId of this.attended) {
+      const chat = chats.get(workspaceId);
+      if (!chat?.unread || chat.last === null) continue;
+      chats = new Map(chats).set(workspaceId, readUpTo(chat, chat.last.seq));
+      this.tellRead(workspaceId, chat.last.seq);
+    }
+    return chats === state.chats ? state : { ...state, chats };
   }
 
   private settle(lines: readonly Line[]): void {

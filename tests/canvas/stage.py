@@ -47,6 +47,12 @@ class Stage:
         answer = await seat.api.post(f"/workspaces/{seat.id}/notify", {"message": text})
         return str(answer["activity_id"])
 
+    async def write(self, name: str, text: str) -> None:
+        """Somebody who is not the page's person, the admin, writes to a workspace."""
+        message = {"role": "user", "messageId": f"of-the-admin-{len(text)}", "parts": [{"kind": "text", "text": text}]}
+        body = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"message": message}}
+        await self.admin.post(f"/workspaces/{self.seats[name].id}/a2a", body)
+
     async def heard_by(self, name: str) -> list[str]:
         """What people wrote to an agent, oldest first."""
         seat = self.seats[name]

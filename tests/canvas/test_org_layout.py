@@ -13,6 +13,11 @@ _SPOTS = """
   return [card.dataset.id, [e, f]];
 }))
 """
+# When the map was drawn, in ms from the start of the navigation.
+_READY = """() => new Promise(done => {
+  const look = list => list.getEntriesByName("molecule:ready").forEach(mark => done(mark.startTime));
+  new PerformanceObserver(look).observe({ type: "mark", buffered: true });
+})"""
 _CAMERA = "() => document.querySelector('[data-id]').parentElement.style.transform"
 
 
@@ -56,3 +61,12 @@ async def test_the_window_stays_where_the_person_put_it_while_agents_come(desk: 
         await desk.stage.add(f"Helper {number}", "Research")
     await expect(page.locator("[data-id]")).to_have_count(15)
     assert await page.evaluate(_CAMERA) == camera
+
+
+@requirement("C84")
+async def test_the_page_marks_in_its_own_timeline_when_the_map_is_drawn(desk: Desk) -> None:
+    page = await desk.open()
+    await expect(page.locator("[data-id]")).to_have_count(12)
+    assert await page.evaluate(_READY) > 0
+    await page.get_by_role("button", name="Zoom in").click()
+    assert await page.evaluate("() => performance.getEntriesByName('molecule:ready').length") == 1

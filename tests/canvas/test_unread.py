@@ -1,5 +1,7 @@
 """What was not read: counted per chat and in all, in every tab, and gone everywhere once it was read."""
 
+import asyncio
+
 import pytest
 from playwright.async_api import Locator, Page, expect
 
@@ -12,6 +14,12 @@ HIDDEN = """() => {
   let hidden = false;
   Object.defineProperty(document, "visibilityState", { get: () => hidden ? "hidden" : "visible" });
   window.hide = value => { hidden = value; document.dispatchEvent(new Event("visibilitychange")); };
+}"""
+
+NOTE_TITLES = """() => {
+  window.titles = [];
+  const note = () => window.titles.push(document.title);
+  new MutationObserver(note).observe(document.querySelector("title"), { childList: true, characterData: true });
 }"""
 
 
@@ -135,3 +143,23 @@ async def test_what_was_read_without_a_connection_is_told_to_the_server_later(de
         await desk.stage.say("Lead", "more news")
     fresh = await desk.open("/app/chat")
     await expect_unread(fresh, {"Lead": 0})
+
+
+@requirement("C17")
+async def test_what_arrives_in_the_open_chat_never_counts_as_unread_not_for_one_paint(desk: Desk) -> None:
+    stage = desk.stage
+    page = await desk.open(chat_path(stage, "Lead"))
+    await expect(page.get_by_role("banner")).to_contain_text("Live")
+    chat = Chat(page, "Lead")
+    await stage.say("Lead", "first")
+    await chat.shows("first")
+    await page.evaluate(NOTE_TITLES)
+    told: list[str] = []
+    page.on("request", lambda request: told.append(request.url) if request.method == "POST" else None)
+    await asyncio.gather(*(stage.say("Lead", f"burst {number}") for number in range(30)))
+    await chat.shows("burst 29", "burst 0")
+    assert await page.evaluate("() => window.titles") == []
+    assert 1 <= len(told) < 30  # a burst is told to the server now and then
+    await page.reload()
+    await chat.shows("burst 29", "burst 0")
+    await expect_unread(page, {"Lead": 0})

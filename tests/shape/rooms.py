@@ -104,7 +104,8 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "tracking": ("rules", "turns", "model"),
     },
     "org": {
-        "registry": ("model",),
+        "roll": ("model",),
+        "registry": ("model", "roll"),
         "reader": (*INSIDE["reader"], "registry"),
         # The writer in three files: what a change is made of, whole branches, and single seats with their agents.
         "seats": (*INSIDE["writer"], "registry"),

@@ -34,6 +34,8 @@ interface NewSeat {
 /** A message longer than this wait counts as not sent: the person sees it and can send it again without harm. */
 const PATIENCE_MS = 20_000;
 
+type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
 export class Api {
   private readonly onUnauthorized: () => void;
 
@@ -71,7 +73,7 @@ export class Api {
   }
 
   markRead(workspaceId: string, seq: number): Promise<unknown> {
-    return this.ask("POST", `${seat(workspaceId)}/chat/read`, { seq });
+    return this.ask("POST", `${seat(workspaceId)}/chat/read`, { seq }, { keepalive: true }); // the page may be closing
   }
 
   async problems(orgId: string): Promise<Problems> {
@@ -175,8 +177,8 @@ export class Api {
     };
   }
 
-  private async ask<T>(method: "GET" | "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<T> {
-    const response = await this.fetch(method, path, body);
+  private async ask<T>(method: Method, path: string, body?: unknown, more?: RequestInit): Promise<T> {
+    const response = await this.fetch(method, path, body, more);
     const answer: unknown = await response.json().catch(() => null);
     if (!response.ok) throw this.refusal(path, response.status, answer);
     const problem = text(answer, "error", "message");
@@ -184,13 +186,13 @@ export class Api {
     return answer as T;
   }
 
-  private async fetch(method: string, path: string, body: unknown): Promise<Response> {
+  private async fetch(method: string, path: string, body: unknown, more: RequestInit = {}): Promise<Response> {
     const command: RequestInit =
       method === "GET"
         ? {}
         : { body: JSON.stringify(body), headers: { "Content-Type": "application/json", "X-Molecule-Client": "canvas" } };
     try {
-      return await fetch(path, { ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE_MS) });
+      return await fetch(path, { ...more, ...command, method, credentials: "same-origin", signal: AbortSignal.timeout(PATIENCE_MS) });
     } catch {
       throw new NoAnswer("The server did not answer.");
     }

@@ -12,6 +12,7 @@ import { Card } from "./Card";
 import { KEY_STEP, listen, ZOOM_STEP } from "./gestures";
 import { layOut, type Layout } from "./layout";
 import { sceneMemory } from "./memory";
+import { noteReady } from "./ready";
 import css from "./Scene.module.css";
 import { TeamFrame } from "./TeamFrame";
 import { useCarrying } from "./useCarrying";
@@ -56,7 +57,8 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
     if (zoomText.current) zoomText.current.textContent = `${Math.round(camera.zoom * 100)} %`;
     const next = visibleIn(layout, camera, size.current);
     setVisible((before) => (isSame(before, next) ? before : next));
-    if (!isNear(layout, camera, size.current)) painting.draw(camera, size.current);
+    if (isNear(layout, camera, size.current)) noteReady();
+    else painting.draw(camera, size.current);
   }, [layout, memory, painting]);
   const latestDraw = useRef(draw);
   latestDraw.current = draw;

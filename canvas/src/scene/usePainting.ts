@@ -7,6 +7,7 @@ import type { Org } from "../views/useOrg";
 import type { Camera, Size } from "./camera";
 import type { Layout } from "./layout";
 import { paint, readPalette, type Painted, type Palette } from "./paint";
+import { noteReady } from "./ready";
 
 interface Painting {
   canvas: RefObject<HTMLCanvasElement | null>;
@@ -33,6 +34,7 @@ export function usePainting(org: Org, layout: Layout, selected: string | null, h
     resize(element, size, scale);
     palette.current ??= readPalette(element);
     paint(ctx, latest.current, camera, size, scale, palette.current);
+    noteReady();
   }, []);
 
   const ask = useCallback((): void => {

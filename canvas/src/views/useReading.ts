@@ -19,10 +19,12 @@ export function useReading(workspaceId: string, chat: Chat, following: boolean):
   useEffect(() => {
     if (!seen && unread > 0) setNewAfter((mark) => mark ?? readSeq);
   }, [seen, unread, readSeq]);
+  const attentive = seen && following && chat.loaded;
+  useLayoutEffect(() => (attentive ? desk.attend(workspaceId) : undefined), [desk, workspaceId, attentive]);
   // Before the paint, so that a badge does not flash for a message that is in view.
   useLayoutEffect(() => {
-    if (seen && following && chat.loaded) desk.markRead(workspaceId);
-  }, [desk, workspaceId, seen, following, chat]);
+    if (attentive) desk.markRead(workspaceId);
+  }, [desk, workspaceId, attentive, chat]);
   return newAfter;
 }
 

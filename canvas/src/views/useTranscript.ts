@@ -71,9 +71,9 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
   const onScroll = useCallback((): void => {
     const box = scroller.current;
     if (box === null) return;
-    keep.note();
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
     if (below <= END_PX && to >= all.length) return following ? undefined : toEnd();
+    keep.note();
     if (following) stay();
     if (box.scrollTop < EDGE_PX) older();
     else if (below < EDGE_PX && to < all.length) setSpan((now) => downwards(now, all));
@@ -124,8 +124,11 @@ function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLE
     const put = (): void => {
       const box = scroller.current;
       if (box === null) return;
-      if (following) box.scrollTop = box.scrollHeight;
-      else if (anchor.current?.element.isConnected) {
+      if (following) {
+        box.scrollTop = box.scrollHeight;
+        return;
+      }
+      if (anchor.current?.element.isConnected) {
         const moved = anchor.current.element.offsetTop - box.scrollTop - anchor.current.top;
         if (moved !== 0) box.scrollTop += moved;
       }

@@ -175,12 +175,11 @@ class WorkspaceEdge:
         org_id = own or plain_text(query, "org_id")
         count = whole_number(query, "limit", least=1, most=call.limits.page_rows)
         if count is None:
-            return Answer(self._org.list_of(self._org.workspaces(org_id)))
+            return Answer(self._org.whole_list(org_id))
         try:
-            page = self._org.page(org_id or self._org.orgs()[0].id, plain_text(query, "after"), count)
+            return Answer(self._org.page_list(org_id or self._org.orgs()[0].id, plain_text(query, "after"), count))
         except LookupError:
             raise CursorGone(name="after") from None
-        return Answer(self._org.list_of(page))
 
     def _view(self, workspace: Workspace) -> WorkspaceView:
         return self._org.view(workspace)

@@ -1,6 +1,6 @@
 """Reads of organisations and workspaces."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -26,10 +26,10 @@ class OrgReader:
         self.find_org = registry.find_org
         self.orgs = registry.orgs
         self.workspace = registry.workspace
+        self.parents = registry.parents
         self.living = registry.living
         self.workspaces = registry.workspaces
         self.all_ever = registry.all_ever
-        self.page = registry.page
         self.children = registry.children
         self.roots = registry.roots
         self.pulse = registry.pulse
@@ -43,9 +43,14 @@ class OrgReader:
         """A workspace as persons and peers see it, with its last heartbeat."""
         return view(workspace, self.pulse(workspace.id))
 
-    def list_of(self, workspaces: Collection[Workspace]) -> bytes:
-        """Workspaces as a list in JSON."""
-        return self._registry.list_of(workspaces, self._encoded)
+    def page_list(self, org_id: str, after: str | None, count: int) -> bytes:
+        """At most so many living workspaces of an organisation behind one of them, oldest first, as a list in JSON;
+        LookupError: it has, and had, no such workspace."""
+        return self._registry.page_list(org_id, after, count, self._encoded)
+
+    def whole_list(self, org_id: str | None) -> bytes:
+        """All living workspaces of one organisation or of all, oldest first, as a list in JSON."""
+        return self._registry.whole_list(org_id, self._encoded)
 
     def _encoded(self, workspace: Workspace) -> bytes:
         return msgspec.json.encode(self.view(workspace))

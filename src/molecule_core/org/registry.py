@@ -4,13 +4,14 @@ Rebuilt from the store at start, changed only by the org writer after its commit
 several processes share one (`reader.OrgMirror`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from itertools import islice
-from typing import cast
 
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import NotFound, WorkspaceRemoved
 from molecule_core.org.model import NOTHING_HEARD, PUSH, Org, Pulse, Workspace
+from molecule_core.org.roll import Roll, Show
 
 
 class Registry:
@@ -19,15 +20,14 @@ class Registry:
     def __init__(self) -> None:
         self._orgs: dict[str, Org] = {}
         self._workspaces: dict[str, Workspace] = {}
+        self._parents: dict[str, str | None] = {}
         # Keyed by the parent's id, or by the organisation's for its roots; dicts keep the order of creation.
         self._below: dict[str, dict[str, Workspace]] = {}
-        # All that ever were, by organisation, oldest first; and where in its list each stands.
-        self._ever: dict[str, list[str]] = {}
+        # All that ever were, by organisation; and where in its roll each stands.
+        self._rolls: defaultdict[str, Roll] = defaultdict(Roll)
         self._living: dict[str, dict[str, Workspace]] = {}
         self._places: dict[str, int] = {}
         self._pulses: dict[str, Pulse] = {}
-        # How each is shown, as JSON, until it changes or is heard: what a list of many would otherwise make anew.
-        self._shown: dict[str, bytes] = {}
         self._unsaved: set[str] = set()
         # Whose last heartbeat came to another process, which saves it only now and then.
         self._heard_elsewhere: set[str] = set()
@@ -61,12 +61,9 @@ class Registry:
         moved = old is not None and _place(old) != _place(workspace)
         if old is not None and moved:
             self._below[_place(old)].pop(workspace.id, None)
-        if old is None:
-            ever = self._ever.setdefault(workspace.org_id, [])
-            self._places[workspace.id] = len(ever)
-            ever.append(workspace.id)
+        self._enroll(workspace)
         self._workspaces[workspace.id] = workspace
-        self._shown.pop(workspace.id, None)
+        self._parents[workspace.id] = workspace.parent_id
         level = self._below.setdefault(_place(workspace), {})
         living = self._living.setdefault(workspace.org_id, {})
         for place in (level, living):
@@ -76,6 +73,14 @@ class Registry:
                 place[workspace.id] = workspace
         if moved:  # oldest first, as after a restart
             self._below[_place(workspace)] = dict(sorted(level.items(), key=lambda item: self._places[item[0]]))
+
+    def _enroll(self, workspace: Workspace) -> None:
+        roll = self._rolls[workspace.org_id]
+        place = self._places.get(workspace.id)
+        if place is None:
+            self._places[workspace.id] = roll.add(workspace)
+        else:
+            roll.replace(place, workspace)
 
     def put_all(self, workspaces: Iterable[Workspace]) -> None:
         """Several at once."""
@@ -105,6 +110,10 @@ class Registry:
         """A workspace by its id, also a removed one."""
         return self._workspaces.get(workspace_id)
 
+    def parents(self) -> Mapping[str, str | None]:
+        """The id of each workspace's parent, also of removed ones."""
+        return self._parents
+
     def living(self, workspace_id: str) -> Workspace:
         """A workspace that is not removed. Raises NotFound, WorkspaceRemoved."""
         workspace = self._workspaces.get(workspace_id)
@@ -122,33 +131,36 @@ class Registry:
 
     def all_ever(self, org_id: str) -> Iterator[Workspace]:
         """The workspaces of an organisation, removed ones too, oldest first."""
-        return map(self._workspaces.__getitem__, self._ever.get(org_id, ()))
+        return iter(self._ever(org_id))
+
+    def _ever(self, org_id: str) -> list[Workspace]:
+        roll = self._rolls.get(org_id)
+        return [] if roll is None else roll.seats
 
     def page(self, org_id: str, after: str | None, count: int) -> list[Workspace]:
         """At most so many living workspaces of an organisation behind one of them, oldest first; LookupError: it has,
         and had, no such workspace."""
-        ever = self._ever.get(org_id, [])
+        ever = self._ever(org_id)
         first = 0
         if after is not None:
             if after not in self._places or self._workspaces[after].org_id != org_id:
                 raise LookupError(after)
             first = self._places[after] + 1
-        living = (self._workspaces[ever[place]] for place in range(first, len(ever)))
-        return list(islice((workspace for workspace in living if not workspace.removed), count))
+        behind = (ever[place] for place in range(first, len(ever)))
+        return list(islice((workspace for workspace in behind if not workspace.removed), count))
 
-    def list_of(self, workspaces: Collection[Workspace], show: Callable[[Workspace], bytes]) -> bytes:
-        """Workspaces as a list in JSON, each as `show` makes it; what was made for an earlier list and still holds is
-        taken from there."""
-        rows = list(map(self._shown.get, [workspace.id for workspace in workspaces]))
-        if None in rows:
-            for place, workspace in enumerate(workspaces):
-                if rows[place] is None:
-                    rows[place] = self._shown[workspace.id] = show(workspace)
-        if not rows:
+    def page_list(self, org_id: str, after: str | None, count: int, show: Show) -> bytes:
+        """A page as a list in JSON, each workspace as `show` makes it; what was made for an earlier list and still
+        holds is taken from there. Raises LookupError."""
+        found = self.page(org_id, after, count)
+        if not found:
             return b"[]"
-        rows[0] = b"[" + cast(bytes, rows[0])  # a whole list is long: it is put together only once
-        rows[-1] = cast(bytes, rows[-1]) + b"]"
-        return b",".join(cast(list[bytes], rows))
+        return _list(self._rolls[org_id].texts(self._places[found[0].id], self._places[found[-1].id], show))
+
+    def whole_list(self, org_id: str | None, show: Show) -> bytes:
+        """The same of all living workspaces of one organisation or of all."""
+        rolls = [roll for id_, roll in self._rolls.items() if org_id in (None, id_)]
+        return _list(text for roll in rolls for text in roll.texts(0, len(roll.seats) - 1, show))
 
     def children(self, workspace: Workspace) -> list[Workspace]:
         """The live workspaces right below, oldest first."""
@@ -184,9 +196,10 @@ class Registry:
         if other_task:
             self._busy_since[workspace_id] = pulse.heard_at
         self._pulses[workspace_id] = pulse
-        self._shown.pop(workspace_id, None)
         self._beats += 1
-        heard = self._heard.setdefault(self._workspaces[workspace_id].org_id, {})
+        org_id = self._workspaces[workspace_id].org_id
+        self._rolls[org_id].forget(self._places[workspace_id])
+        heard = self._heard.setdefault(org_id, {})
         heard.pop(workspace_id, None)
         heard[workspace_id] = self._beats
         return other_task
@@ -234,3 +247,11 @@ class Registry:
 
 def _place(workspace: Workspace) -> str:
     return workspace.parent_id or workspace.org_id
+
+
+def _list(texts: Iterable[bytes]) -> bytes:
+    """Rows that each end with a comma, as a list. (Tens of megabytes perhaps: they are copied once.)"""
+    rows = [text for text in texts if text]
+    if rows:
+        rows[-1] = rows[-1][:-1]
+    return b"".join((b"[", *rows, b"]"))

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from molecule_core.ground.errors import InvalidField, UrlMissing
@@ -18,6 +18,9 @@ class Tree(Protocol):
 
     def workspace(self, workspace_id: str) -> Workspace | None:
         """A workspace by its id, also a removed one."""
+
+    def parents(self) -> Mapping[str, str | None]:
+        """The id of each workspace's parent, also of removed ones."""
 
     def children(self, workspace: Workspace) -> list[Workspace]:
         """The live workspaces right below, oldest first."""
@@ -43,15 +46,16 @@ def related(tree: Tree, one: Workspace, other: Workspace) -> bool:
         return True
     if one.parent_id == other.id or other.parent_id == one.id:
         return True
-    skips = tree.org(one.org_id).allow_skip_level
-    return skips and (_lies_below(tree, one, other.id) or _lies_below(tree, other, one.id))
+    if not tree.org(one.org_id).allow_skip_level:
+        return False
+    parents = tree.parents()
+    return _lies_below(parents, one.parent_id, other.id) or _lies_below(parents, other.parent_id, one.id)
 
 
-def _lies_below(tree: Tree, workspace: Workspace, ancestor_id: str) -> bool:
-    parent_id = workspace.parent_id
+def _lies_below(parents: Mapping[str, str | None], parent_id: str | None, ancestor_id: str) -> bool:
+    """Whether the way up from a parent leads past somebody."""
     while parent_id is not None and parent_id != ancestor_id:
-        parent = tree.workspace(parent_id)
-        parent_id = None if parent is None else parent.parent_id
+        parent_id = parents.get(parent_id)
     return parent_id is not None
 
 
