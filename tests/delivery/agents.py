@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,6 +11,7 @@ from molecule_core.ground.errors import FetchFailed
 from molecule_core.ground.net import Fetched, Fetcher
 from tests.waits import IN_PROCESS_SECONDS
 
+A = TypeVar("A", bound="HttpAgent")
 Reply = tuple[int, dict[str, str], bytes]
 
 
@@ -139,9 +140,8 @@ class HttpAgent:
 
 
 @asynccontextmanager
-async def http_agent() -> AsyncIterator[HttpAgent]:
+async def http_agent(agent: A) -> AsyncIterator[A]:
     """An agent that listens until the block ends."""
-    agent = HttpAgent()
     server = await asyncio.start_server(agent.serve, "127.0.0.1", 0)
     agent.port = server.sockets[0].getsockname()[1]
     try:

@@ -7,7 +7,7 @@ import pytest
 
 from molecule_core.client.api import ApiError
 from tests.clocks import FakeClock
-from tests.delivery.agents import http_agent, plain, said
+from tests.delivery.agents import HttpAgent, http_agent, plain, said
 from tests.delivery.conftest import URL, Post
 from tests.engines import Engine
 from tests.journeys.patience import bounded, eventually, refused
@@ -163,7 +163,7 @@ async def test_mail_from_before_an_agent_was_one_to_push_to_is_pushed(post: Post
 @requirement("M21", "P1")
 async def test_a_real_agent_on_loopback_answers(engine: Engine, place: str, tmp_path: Path) -> None:
     async with (
-        http_agent() as agent,
+        http_agent(HttpAgent()) as agent,
         running(engine, place, tmp_path, push_networks=("127.0.0.0/8",)) as server,
     ):
         seat = await server.seat("Ops", url=agent.url)
@@ -180,7 +180,7 @@ async def test_a_real_agent_on_loopback_answers(engine: Engine, place: str, tmp_
 async def test_a_real_agent_that_is_not_there_yet_gets_its_mail_when_it_is(
     engine: Engine, place: str, tmp_path: Path, clock: FakeClock
 ) -> None:
-    async with http_agent() as agent:
+    async with http_agent(HttpAgent()) as agent:
         url = agent.url
         port = agent.port
     async with running(engine, place, tmp_path, clock=clock, push_networks=("127.0.0.0/8",)) as server:
@@ -189,7 +189,7 @@ async def test_a_real_agent_that_is_not_there_yet_gets_its_mail_when_it_is(
         receipt = await bounded(person.send(seat.id, "hello"))
         assert receipt["queued"] is True
 
-        again = type(agent)()
+        again = HttpAgent()
         again.port = port
         listener = await asyncio.start_server(again.serve, "127.0.0.1", port)
         async with listener:

@@ -15,8 +15,10 @@ from molecule_core.ground.clock import SECOND
 from molecule_core.ground.errors import (
     AttemptMissing,
     InboxFull,
+    InvalidField,
     MessageIdReused,
     MoleculeError,
+    NotDead,
     NotFound,
     StaleAttempt,
 )
@@ -25,6 +27,7 @@ from molecule_core.ground.limits import Limits
 from molecule_core.messages import handing as handing_module
 from molecule_core.messages import rules
 from molecule_core.messages.handing import Handing
+from molecule_core.messages.letters import Letters
 from molecule_core.messages.model import RECEIVE, Draft, Filters, LogEntry, Receipt, Sender
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
@@ -59,6 +62,7 @@ class World:
         org = OrgReader(self.registry)
         self.writer = MessageWriter(self.store, org, clock=self.clock, ids=self.ids, limits=limits)
         self.reader = MessageReader(self.store, org, self.wakeups, limits=limits, public_url="")
+        self.letters = Letters(self.store, org, clock=self.clock)
         self.handing = Handing(self.store, org, self.wakeups, self.reader, clock=self.clock, limits=limits)
         self.run(self.store.open())
 
@@ -107,13 +111,16 @@ def world_on(engine: Engine, folder: Path, postgres: str, limits: Limits | None 
             world.run(world.store.close())
 
 
-def draft_of(sender: str | None, text: str, message_id: str | None, *, person: str = "p") -> Draft:
+def draft_of(
+    sender: str | None, text: str, message_id: str | None, *, person: str = "p", life: int | None = None
+) -> Draft:
     """A message of a workspace, or of a person."""
     who = Sender(f"person:{person}", None, person, "Ada")
     if sender is not None:
         who = Sender(f"workspace:{sender}", sender, None, None)
     message = {"role": "user", "parts": [{"kind": "text", "text": text}], "metadata": {}}
-    return Draft(who, {"metadata": {}}, message, 1, text, "request", message_id, None)
+    params = {"metadata": {}} if life is None else {"metadata": {}, "expires_in_seconds": life}
+    return Draft(who, params, message, 1, text, "request", message_id, None)
 
 
 # -- the model ---------------------------------------------------------------------------------------------------------
@@ -125,6 +132,8 @@ class Message:
     def __init__(self, seq: int, id_: str, source: str | None) -> None:
         self.seq, self.id, self.source = seq, id_, source
         self.handled, self.attempt, self.lease_until = False, 0, 0
+        self.dies_at: int | None = None
+        self.letter = ""  # what became of it since it died: dead, requeued, handled, discarded
 
 
 class Model:
@@ -141,11 +150,23 @@ class Model:
         return [each for each in self.inbox if not each.handled and each.seq <= upto]
 
     def claim(self, now: int, lease: int, count: int) -> list[tuple[str, int]]:
-        """Hands out what nobody holds."""
-        free = [each for each in self.open(self.head) if each.lease_until <= now][:count]
+        """Hands out what nobody holds, and what matters still; letters that wait again wherever they stand."""
+        fresh = [each for each in self.open(self.head) if each.dies_at is None or each.dies_at > now]
+        free = [each for each in [*self.waiting(), *fresh] if each.lease_until <= now]
+        free = sorted(free, key=lambda each: each.seq)[:count]
         for each in free:
             each.attempt, each.lease_until = each.attempt + 1, now + lease
         return [(each.id, each.attempt) for each in free]
+
+    def waiting(self) -> list[Message]:
+        """Letters that wait again."""
+        return [each for each in self.inbox if each.letter == "requeued"]
+
+    def settle_waiting(self, seq: int, attempt: int | None) -> None:
+        """An ack up to a number means those of them that were handed out since, by then."""
+        for each in self.waiting():
+            if each.seq <= seq and each.lease_until and (attempt is None or attempt >= each.attempt):
+                each.letter = "handled"
 
     def handle(self, done: list[Message], upto: int = 0) -> int:
         """These are handled, and all is up to a number; the floor moves over what has no gap."""
@@ -170,11 +191,17 @@ class InboxMachine(RuleBasedStateMachine):
     which = st.integers(0, 1)
     words = st.sampled_from(["hi", "ho"])
 
-    @rule(which=which, own=st.booleans(), text=words, id_=st.sampled_from([None, None, "m1", "m2", "m3"]))
-    def send(self, which: int, own: bool, text: str, id_: str | None) -> None:
-        """A person or the other seat writes; an id may have been used before."""
+    @rule(
+        which=which,
+        own=st.booleans(),
+        text=words,
+        id_=st.sampled_from([None, None, "m1", "m2", "m3"]),
+        life=st.sampled_from([None, None, 3]),
+    )
+    def send(self, which: int, own: bool, text: str, id_: str | None, life: int | None = None) -> None:
+        """A person or the other seat writes; an id may have been used before, and it may matter for a while only."""
         box, sender = self.boxes[which], self.boxes[1 - which].id if own else None
-        draft = draft_of(sender, text, id_, person=self.boxes[0].id)  # one person a story
+        draft = draft_of(sender, text, id_, person=self.boxes[0].id, life=life)  # one person a story
         found = self.world.refusal_or(self.world.send(box.id, draft))
         before = self.sent.get((sender, id_)) if id_ is not None else None
         if before is not None:
@@ -185,6 +212,7 @@ class InboxMachine(RuleBasedStateMachine):
             assert isinstance(found, Receipt)
             box.head += 1
             box.inbox.append(Message(box.head, found.activity_id, sender))
+            box.inbox[-1].dies_at = None if life is None else self.world.clock.now() + life * SECOND
             if id_ is not None:
                 self.sent[sender, id_] = (which, text, found)
 
@@ -226,6 +254,47 @@ class InboxMachine(RuleBasedStateMachine):
             self.wait(6)
         self.ack_one(which, choice, older)
 
+    @rule(which=which, choice=st.integers(0, 8))
+    def expire(self, which: int, choice: int) -> None:
+        """The timer of a message rings, perhaps too early or too late."""
+        box, now = self.boxes[which], self.world.clock.now()
+        mortal = [each for each in box.inbox if each.dies_at is not None]
+        if not mortal:
+            return
+        message = mortal[choice % len(mortal)]
+        self.world.run(self.world.letters.expire(message.id))
+        if not message.handled and max(message.dies_at or 0, message.lease_until) <= now:
+            message.letter = "dead"
+            box.handle([message])
+
+    @rule(which=which, choice=st.integers(0, 8), discard=st.booleans())
+    def bring_back_or_discard(self, which: int, choice: int, discard: bool) -> None:
+        """A person asks for a message again, or is done with it; it may be no dead letter."""
+        box, letters = self.boxes[which], self.world.letters
+        if not box.inbox:
+            return
+        candidates = [each for each in box.inbox if each.letter] or box.inbox
+        message = candidates[choice % len(candidates)]
+        ask, wanted = (letters.discard, "discarded") if discard else (letters.requeue, "requeued")
+        found = self.world.refusal_or(ask(box.id, message.id))
+        if message.letter in ("dead", wanted):
+            assert found is None
+            if message.letter == "dead":
+                message.letter, message.lease_until = wanted, 0
+        else:
+            assert found is (NotDead if message.letter else NotFound)
+
+    @rule(which=which, text=words)
+    def a_letter_waits_again_and_is_taken(self, which: int, text: str) -> None:
+        """One dies, others come and are handled, and the dead one is asked for."""
+        self.send(which, False, text, None, 3)
+        self.send(which, False, text, None)
+        self.wait(6)
+        for choice in range(3):
+            self.expire(which, choice)
+        self.bring_back_or_discard(which, 0, False)
+        self.claim(which, 5, 3)
+
     @rule(seconds=st.sampled_from([1, 4, 6, 61]))
     def wait(self, seconds: int) -> None:
         """Leases end."""
@@ -235,18 +304,27 @@ class InboxMachine(RuleBasedStateMachine):
     def ack_one(self, which: int, choice: int, older: int | None) -> None:
         """One message is handled, for the current attempt, an older one, or without naming any."""
         box = self.boxes[which]
-        candidates = [*box.open(box.head), *(each for each in reversed(box.inbox) if each.handled)]
+        candidates = [
+            *box.waiting(),
+            *box.open(box.head),
+            *(each for each in reversed(box.inbox) if each.handled and each.letter != "requeued"),
+        ]
         if not candidates:
             return
         message = candidates[choice % len(candidates)]
         attempt = None if older is None else message.attempt - older
         found = self.world.refusal_or(self.world.handing.ack_one(box.id, message.id, attempt))
-        if message.handled:
+        if message.handled and message.letter != "requeued":
             assert found == box.floor
         elif message.attempt and attempt is None:
             assert found is AttemptMissing
         elif message.attempt and attempt is not None and attempt < message.attempt:
             assert found is StaleAttempt
+        elif attempt is not None and attempt > max(message.attempt, 1):
+            assert found is InvalidField
+        elif message.letter == "requeued":
+            message.letter = "handled"
+            assert found == box.floor
         else:
             assert found == box.handle([message])
 
@@ -258,9 +336,11 @@ class InboxMachine(RuleBasedStateMachine):
         seq = min(seq, box.head)
         if seq <= box.floor:
             assert found == box.floor
+            box.settle_waiting(seq, attempt)
         elif attempt is not None and any(each.attempt > attempt for each in box.open(seq)):
             assert found is StaleAttempt
         else:
+            box.settle_waiting(seq, attempt)
             assert found == box.handle([], upto=seq)
 
     @rule(which=which, choice=st.integers(0, 20), source=st.sampled_from([None, "canvas", "agent"]))
@@ -272,6 +352,8 @@ class InboxMachine(RuleBasedStateMachine):
         seq = 1 + choice % box.head
         found = self.world.run(self.world.handing.ack_cursor(box.id, seq, Filters(source=source)))
         if source is None:
+            if seq > box.floor:
+                box.settle_waiting(seq, None)
             assert found == (box.floor if seq <= box.floor else box.handle([], upto=seq))
         else:
             matching = [each for each in box.open(seq) if (each.source is None) == (source == "canvas")]
@@ -297,8 +379,10 @@ class InboxMachine(RuleBasedStateMachine):
             below = sum(each.seq <= box.floor for each in box.inbox)
             above = sum(each.handled for each in box.inbox) - below
             state = self.world.rows("inbox_state", workspace_id=box.id) or [(0, 0, 0, 0, 0)]
-            assert state == [(box.floor, below, above, 0, 0)]
-            assert self.world.rows("handouts_upto", workspace_id=box.id, seq=box.floor) == []
+            gone = sum(each.letter in ("dead", "discarded") for each in box.inbox)
+            assert state == [(box.floor, below, above, len(box.waiting()), gone)]
+            held = self.world.rows("handouts_upto", workspace_id=box.id, seq=box.floor)
+            assert [row[0] for row in held] == [each.seq for each in box.waiting() if each.seq <= box.floor]
             assert box.floor >= self.floors[which]
             self.floors[which] = box.floor
 
@@ -354,6 +438,13 @@ def _without_leases(world: World, patch: pytest.MonkeyPatch) -> None:
     patch.setitem(world.store._queries, "claimable", Query("claimable", freely, "sqlite"))
 
 
+def _with_letters_that_the_floor_forgets(world: World, patch: pytest.MonkeyPatch) -> None:
+    text = world.store._queries["forget_handouts"].text
+    forgetful = text.replace(" AND requeued = 0", "")
+    assert forgetful != text
+    patch.setitem(world.store._queries, "forget_handouts", Query("forget_handouts", forgetful, "sqlite"))
+
+
 def _without_a_look_at_what_a_repeated_message_says(world: World, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(rules, "repeated", lambda twin, **_: Receipt(*twin[:3]))
 
@@ -365,6 +456,7 @@ def _without_a_look_at_what_a_repeated_message_says(world: World, patch: pytest.
         _with_room_for_one_more,
         _with_a_floor_that_stays,
         _without_leases,
+        _with_letters_that_the_floor_forgets,
         _without_a_look_at_what_a_repeated_message_says,
     ],
 )

@@ -49,8 +49,9 @@ class Letters:
         inbox = yield from inbox_of(state.workspace_id)
         if state.seq <= inbox.acked_seq or state.acked_at is not None or state.requeued:
             return WriteSet(None, [no_timer(EXPIRY, activity_id)])
-        if state.lease_until > now:
-            return WriteSet(None, [timer(EXPIRY, activity_id, state.lease_until)], rings=(TIMERS,))
+        end = max(state.expires_at or now, state.lease_until)
+        if end > now:
+            return WriteSet(None, [timer(EXPIRY, activity_id, end)], rings=(TIMERS,))
         return (yield from self.dying(inbox, state, EXPIRED, state.last_error))
 
     def dying(self, inbox: Inbox, state: MessageState, reason: str, detail: str | None) -> Decision[None]:

@@ -49,7 +49,7 @@ from molecule_core.store.journal import PUSHES, answer_key, log_key, org_key
 # An agent that cannot be served now is looked at again after so long, whatever is heard of it meanwhile.
 PARKED_SECONDS = 60
 # A lease outlives the push by the time that it takes to write down what came of it.
-_LEASE_MARGIN_SECONDS = 30
+_LEASE_MARGIN_SECONDS = 10
 _SUMMARY_LENGTH = 80
 
 
@@ -96,7 +96,7 @@ class Pushing:
         if not heads:
             return WriteSet(Taken([], None), [("drop_target", target)])
         taken, waits_until = turns.takeable(heads, room, now)
-        due = waits_until or room.look_at or now + PARKED_SECONDS * SECOND
+        due = room.look_at or min(waits_until or 1 << 62, now + PARKED_SECONDS * SECOND)
         writes: list[Statement] = [("set_target", {**target, "due": due})]
         pushes, places = [], []
         lease_until = now + (self._limits.push_seconds + _LEASE_MARGIN_SECONDS) * SECOND

@@ -86,19 +86,20 @@ def head(row: Sequence[Any]) -> Head:
 
 
 def takeable(heads: list[Head], room: Room, now: int) -> tuple[list[Head], int | None]:
-    """Which of an agent's first messages may go out now, given in order; and when the first of them may that waits for
-    its next try. What waits holds up those behind it, so that the agent gets them in order."""
-    flying = sum(each.next_at == 0 and each.lease_until > now for each in heads)
-    free = room.capacity - max(flying, room.active)
+    """Which of an agent's first messages may go out now, given in order; and when it is worth looking again: at the
+    next try of one that waits, or when a lease ends, since whoever holds it may be dead. What waits holds up those
+    behind it, so that the agent gets them in order."""
+    leases = [each.lease_until for each in heads if each.next_at == 0 and each.lease_until > now]
+    free = room.capacity - max(len(leases), room.active)
     taken: list[Head] = []
     for each in heads:
         if len(taken) >= min(free, room.most):
-            return taken, now if free > room.most > 0 else None
+            return taken, now if free > room.most > 0 else min(leases, default=None)
         if each.next_at > now and not _need_not_wait(each, room):
             return taken, each.next_at
         if each.next_at or each.lease_until <= now:
             taken.append(each)
-    return taken, None
+    return taken, min(leases, default=None)
 
 
 def _need_not_wait(head: Head, room: Room) -> bool:

@@ -1,0 +1,98 @@
+"""Kill the server in the middle of a push: the claim of the dead ends, and its message goes out again."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from molecule_core.client.api import NoAnswer
+from tests.delivery.agents import HttpAgent, Pushed, Reply, http_agent, said
+from tests.journeys.patience import bounded
+from tests.journeys.processes import client, free_port, serving
+from tests.requirements import requirement
+from tests.waits import PROCESS_START_SECONDS
+
+# A lease is as long as a push may take and ten seconds more: with one second for a push, soon enough for a test.
+ENVIRONMENT = {"MOLECULE_PUSH_NETWORKS": "127.0.0.0/8", "MOLECULE_LIMIT_PUSH_SECONDS": "1"}
+
+
+@pytest.fixture
+def engine() -> str:
+    """These processes keep their store in SQLite; PostgreSQL has its own crash proof (scripts/prove)."""
+    return "sqlite"
+
+
+class Slow(HttpAgent):
+    """An agent that answers nobody before it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.came = asyncio.Event()
+        self.free = asyncio.Event()
+        self.reply = self._slowly
+
+    async def _slowly(self, pushed: Pushed) -> Reply:
+        self.came.set()
+        if not self.free.is_set():
+            await self.free.wait()
+        return said(f"re: {pushed.text}")
+
+
+@requirement("P1", "P2", "M21")
+async def test_every_message_arrives_although_the_server_was_killed_in_the_middle_of_a_push(tmp_path: Path) -> None:
+    state, port = tmp_path / "state", free_port()
+    async with http_agent(Slow()) as agent:
+        async with serving(state, port, **ENVIRONMENT) as server, client(port) as admin:
+            ops = (await admin.post("/workspaces", {"name": "Ops", "url": agent.url}))["id"]
+            sending = [asyncio.create_task(admin.send(ops, str(n), message_id=f"m-{n}")) for n in range(3)]
+            await bounded(agent.came.wait())
+            await bounded(asyncio.wait(sending[1:]))
+            await server.kill()
+            with pytest.raises(NoAnswer):
+                await bounded(sending[0])
+        before = [(each.text, each.attempt) for each in agent.pushed]
+        agent.free.set()
+        async with serving(state, port, **ENVIRONMENT), client(port) as admin:
+            rows = await arrived(admin, ops, 3)
+            again = await admin.send(ops, "0", message_id="m-0")
+            ticks = await admin.get(f"/workspaces/{ops}/messages/{rows[0]['id']}/ticks")
+
+    after = [(each.text, each.attempt) for each in agent.pushed[len(before) :]]
+    assert before == [("0", 1)]
+    assert after == [("0", 2), ("1", 1), ("2", 1)]
+    assert len({each.activity for each in agent.pushed}) == 3
+    assert again["result"]["parts"][0]["text"] == "re: 0"
+    assert [tick["tick"] for tick in ticks["ticks"]] == ["stored", "handed_over", "handed_over", "acked"]
+
+
+async def arrived(admin: Any, ops: str, count: int) -> list[dict[str, Any]]:
+    """Waits until so many messages are completed; all rows of the inbox, oldest first."""
+    async with asyncio.timeout(PROCESS_START_SECONDS):
+        while True:
+            rows = await admin.get(f"/workspaces/{ops}/activity", type="a2a_receive", limit=100)
+            found = [await admin.get(f"/workspaces/{ops}/a2a/queue/{row['id']}") for row in rows]
+            if [each["status"] for each in found].count("completed") == count:
+                return list(reversed(rows))
+
+
+@requirement("O1", "M21")
+async def test_a_server_that_is_stopped_lets_go_of_its_pushes_so_that_the_next_one_goes_on_at_once(
+    tmp_path: Path,
+) -> None:
+    state, port = tmp_path / "state", free_port()
+    environment = {**ENVIRONMENT, "MOLECULE_LIMIT_PUSH_SECONDS": "3600"}
+    async with http_agent(Slow()) as agent:
+        async with serving(state, port, **environment) as server, client(port) as admin:
+            ops = (await admin.post("/workspaces", {"name": "Ops", "url": agent.url}))["id"]
+            sending = asyncio.create_task(admin.send(ops, "hi"))
+            await bounded(agent.came.wait())
+            server.send(signal.SIGTERM)
+            assert await server.ended() == 0
+            assert "Traceback" not in server.said
+            await asyncio.gather(sending, return_exceptions=True)
+        agent.free.set()
+        async with serving(state, port, **environment), client(port) as admin:
+            await arrived(admin, ops, 1)
+    assert [each.attempt for each in agent.pushed] == [1, 2]
