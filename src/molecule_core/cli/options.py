@@ -35,6 +35,10 @@ def serve_options(command: F) -> F:
     """The flags of the verbs that serve."""
     for option in (
         click.option("--allowed-host", "allowed_hosts", multiple=True, help="Another host name to answer for."),
+        click.option(
+            "--files-dir",
+            help="Where files are kept; servers that share a database share it.  [default: files in the state folder]",
+        ),
         click.option("--public-url", help="The address that agents and people are told, behind a proxy."),
         click.option("--log-format", type=click.Choice(["text", "json"]), help="How to log.  [default: text]"),
         click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="What to log."),

@@ -76,7 +76,7 @@ class MessageWriter:
             if twins:
                 return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=draft.dedupe_key))
         sent = yield from attachments.looked_up(draft.message["parts"], target.org_id, sender.workspace_id)
-        if sent.file_ids:
+        if sent.parts is not draft.message["parts"]:
             draft = msgspec.structs.replace(draft, message={**draft.message, "parts": sent.parts})
         inbound_no = yield from self.admitted(workspace_id)
         activity_id = self._ids.new()
