@@ -181,3 +181,4 @@ async def test_a_reader_that_hangs_up_lets_go_of_the_file(plain: Running) -> Non
         await connection.send(request("GET", place_of(file), token=ADMIN_TOKEN))
         await _until_open(plain, 1)
     await _until_open(plain, 0)
+    assert (await ask(plain.port, "GET", "/health")).status == 200

@@ -15,6 +15,7 @@ from molecule_core.ground import errors
 from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from tests.clocks import FakeClock
+from tests.journeys.forms import place_of, upload
 from tests.journeys.rawhttp import Reply, ask, request, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat, running
@@ -37,6 +38,8 @@ NOT_FROM_OUTSIDE = {
     "platform_unavailable": "takes a store that fails: shown with one planted, below",
     "unsafe_url": "no route of this version takes a url: every way to it in tests/fetch",
     "fetch_failed": "no route of this version fetches: every way to it in tests/fetch",
+    "no_room": "takes a disk that is full: shown in tests/edges/test_uploads.py",
+    "files_unavailable": "takes a folder that fails: shown in tests/edges/test_uploads.py",
     "talk_to_user_disabled": "no route of this version switches talk_to_user_enabled off",
 }
 
@@ -125,6 +128,15 @@ async def _with_a_child(world: World) -> Reply:
 async def _twice(world: World) -> Reply:
     await world.message(messageId="one")
     return await world.message(messageId="one", parts=[{"kind": "text", "text": "something else"}])
+
+
+async def _upload(world: World, content: bytes) -> Reply:
+    return await upload(world.server, world.seat.id, ADMIN_TOKEN, ("a.png", content, "image/png"))
+
+
+async def _no_picture(world: World) -> Reply:
+    (file,) = (await _upload(world, b"no picture")).json["files"]
+    return await world.ask("GET", f"{place_of(file)}/preview")
 
 
 async def _too_many(world: World) -> Reply:
@@ -237,6 +249,9 @@ PROVOKED: dict[str, Provoke] = {
     "a2a_version_not_supported": _versioned("9.9"),
     "message_id_reused": _twice,
     "inbox_full": _too_many,
+    "invalid_upload": _simple("POST", "/workspaces/{id}/chat/uploads"),
+    "file_too_large": lambda world: _upload(world, b"x" * 501),
+    "no_preview": _no_picture,
     "cursor_gone": _simple("GET", "/workspaces/{id}/activity?since_id=nobody"),
     "stale_attempt": _ack_of_an_old_attempt,
     "attempt_missing": _ack_without_an_attempt,
@@ -248,7 +263,13 @@ PROVOKED: dict[str, Provoke] = {
 async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
     """A small server."""
     limits = Limits(
-        body_bytes=2000, header_bytes=2000, header_seconds=1, body_seconds=1, inbox_unhandled=3, connections=8
+        body_bytes=2000,
+        header_bytes=2000,
+        header_seconds=1,
+        body_seconds=1,
+        inbox_unhandled=3,
+        connections=8,
+        attachment_bytes=500,
     )
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, clock=clock, limits=limits) as server:
         world = World(server, clock)

@@ -184,14 +184,14 @@ async def test_a_message_mentions_only_files_that_its_sender_can_see(server: Run
 async def test_an_address_elsewhere_stays_data_and_a_whole_address_of_ours_gives_access(server: Running) -> None:
     one, other = await server.seat("One"), await server.seat("Other")
     (file,) = await uploaded(server, one.id, one.token, ("a.txt", b"hello"))
-    foreign = {"uri": f"https://other.example/workspaces/{one.id}/files/{UNKNOWN}", "name": "x"}
+    foreign = {"uri": f"https://other.example/workspaces/{one.id}/files/{UNKNOWN}", "name": "x\u202ey"}
     whole = {"uri": server.url + file["uri"], "name": "y"}
 
     assert (await mention(server, other, one.token, "see", foreign, whole)).status == 200
 
     (row,) = await other.api.claim(other.id)
     parts = row["request_body"]["params"]["message"]["parts"]
-    assert parts[1]["file"] == foreign
+    assert parts[1]["file"] == {**foreign, "name": "xy"}
     assert parts[2]["file"] == {**whole, "name": "a.txt", "mimeType": "text/plain", "size": 5}
     assert (await get(server, file["uri"], other.token)).body == b"hello"
 

@@ -41,6 +41,10 @@ def serve_options(command: F) -> F:
             multiple=True,
             help="A network (10.20.0.0/16) that urls of agents may lead to, beside public addresses.",
         ),
+        click.option(
+            "--files-dir",
+            help="Where files are kept; servers that share a database share it.  [default: files in the state folder]",
+        ),
         click.option("--public-url", help="The address that agents and people are told, behind a proxy."),
         click.option("--log-format", type=click.Choice(["text", "json"]), help="How to log.  [default: text]"),
         click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="What to log."),

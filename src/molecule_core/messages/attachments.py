@@ -12,6 +12,7 @@ from msgspec import Struct
 from molecule_core.ground.errors import InvalidMessage
 from molecule_core.messages.model import StoredFile
 from molecule_core.store.database import Read, Step
+from molecule_core.wire.activity import shown_name
 
 _ID = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 _PENDING = re.compile(f"platform-pending:{_ID}/{_ID}")
@@ -88,22 +89,30 @@ def may_read(file: StoredFile, reader_id: str | None, *, was_sent: bool) -> bool
 
 
 def looked_up(parts: list[dict[str, Any]], org_id: str, sender_id: str | None) -> Generator[Step, Any, Mentions]:
-    """Checks the files of ours that a message names, and writes into its parts what is known of them.
+    """Checks the files of ours that a message names, and writes into its parts what is known of them. Of others, only
+    the name is made fit to be shown.
 
     Raises InvalidMessage: it names one that its sender cannot see. (An address of another server stays data, even if it
     is built like one of ours.)"""
+    if all(part["kind"] != "file" for part in parts):
+        return Mentions(parts, [])
     regular, file_ids = list[dict[str, Any]](), list[str]()
     for part in parts:
-        wanted = named(part["file"].get("uri")) if part["kind"] == "file" else None
+        if part["kind"] != "file":
+            regular.append(part)
+            continue
+        content = part["file"]
+        wanted = named(content.get("uri"))
         file = None if wanted is None else (yield from _found(wanted, org_id, sender_id))
         if file is not None:
-            known = {"name": file.name, "mimeType": file.mime_type, "size": file.size}
-            part = {**part, "file": {**part["file"], **known}}  # noqa: PLW2901
+            known: dict[str, Any] = {"name": file.name, "mimeType": file.mime_type, "size": file.size}
             file_ids.append(file.id)
         elif wanted is not None and not wanted.elsewhere:
-            uri = str(part["file"]["uri"])[:_SHOWN]
+            uri = str(content["uri"])[:_SHOWN]
             raise InvalidMessage(reason=f"there is no file {uri} that you may send; upload it first")
-        regular.append(part)
+        else:
+            known = {"name": shown_name(content["name"])} if isinstance(content.get("name"), str) else {}
+        regular.append({**part, "file": {**content, **known}})
     return Mentions(regular, list(dict.fromkeys(file_ids)))
 
 

@@ -88,7 +88,7 @@ class MessageWriter:
                 return place
             link = place
         sent = yield from attachments.looked_up(draft.message["parts"], target.org_id, sender.workspace_id)
-        if sent.file_ids:
+        if sent.parts is not draft.message["parts"]:
             draft = msgspec.structs.replace(draft, message={**draft.message, "parts": sent.parts})
         inbound_no = yield from self.admitted(workspace_id)
         chain_no = yield from self.chains.numbered(link)

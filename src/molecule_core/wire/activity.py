@@ -75,7 +75,7 @@ def attachments_of(parts: list[Any]) -> list[dict[str, Any]]:
             known = {
                 "kind": "file",
                 "uri": _text(file.get("uri")),
-                "name": _name(file.get("name")),
+                "name": shown_name(file.get("name")),
                 "mime_type": _text(file.get("mimeType") or file.get("mime_type")),
                 "size": _size(file.get("size")),
             }
@@ -91,5 +91,6 @@ def _size(given: Any) -> int | None:
     return given if isinstance(given, int) and given >= 0 else None
 
 
-def _name(given: Any) -> str | None:
+def shown_name(given: Any) -> str | None:
+    """The name of a file as it may be shown, whoever wrote it; None if it is no text."""
     return clean_file_name(given, _MOST_NAME_BYTES) if isinstance(given, str) else None
