@@ -44,6 +44,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "port": ("9000", 9000),
     "state_dir": ("/var/lib/molecule", "/var/lib/molecule"),
     "database": ("postgresql://db", "postgresql://db"),
+    "nats": ("nats://queue:4222", "nats://queue:4222"),
     "public_url": ("https://m.example", "https://m.example"),
     "allowed_hosts": ("a.example,b.example", ("a.example", "b.example")),
     "log_level": ("debug", "debug"),
