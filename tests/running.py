@@ -79,9 +79,10 @@ async def running(
     clock: Clock | None = None,
     limits: Limits | None = None,
     fetcher: Fetcher | None = None,
+    seed: int = 0,
     **more: Any,
 ) -> AsyncIterator[Running]:
-    """A server on an engine, until the block ends."""
+    """A server on an engine, until the block ends. Servers of one database need a `seed` each."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
@@ -92,7 +93,9 @@ async def running(
             limits=limits or Limits(),
             **more,
         )
-        server = Server(settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=SeededRandomness(), fetcher=fetcher)
+        server = Server(
+            settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=SeededRandomness(seed), fetcher=fetcher
+        )
         await server.open()
         http = http_server(server)
         serving = asyncio.create_task(http.serve(sockets=[listener]))

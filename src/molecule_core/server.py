@@ -68,6 +68,8 @@ FIRST_ORG = "Default"
 # Between two saves of what agents say, so that other processes know it soon and the store is not busy with it.
 _SAVE_SECONDS = 1.0
 _DAY_SECONDS = 86_400.0
+# A store that does not answer is asked again after so long.
+_RETRY_SECONDS = 5.0
 _ENDED = "the credential has ended"
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _log = logging.getLogger("molecule.server")
@@ -281,10 +283,10 @@ class Server:
 
         async def look() -> Look[bool]:
             try:
-                await self._org.save_pulses()
+                if await self._org.save_pulses():
+                    await self._clock.wait(self._closing.wait(), _SAVE_SECONDS)
             except StoreUnavailable:
-                _log.warning("heartbeats are not saved, the store does not answer; tried again")
-            await self._clock.wait(self._closing.wait(), _SAVE_SECONDS)
+                return Look(None, again_in=_RETRY_SECONDS)
             return Look(None, again_in=self.settings.limits.sweep_seconds)
 
         while not self.wakeups.closing:

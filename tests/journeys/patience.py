@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from anyio.lowlevel import checkpoint
 
 from molecule_core.client.api import ApiError
-from molecule_core.store.wakeups import Wakeups
+from molecule_core.server import Server
 from tests.waits import IN_PROCESS_SECONDS
 
 T = TypeVar("T")
@@ -31,10 +31,12 @@ async def eventually(look: Callable[[], Awaitable[T]], wanted: Callable[[T], boo
     return found
 
 
-async def until_waiting(wakeups: Wakeups, count: int) -> None:
-    """Until so many sleep: the server's own worker is one, each parked long-poll another."""
+async def until_waiting(server: Server, count: int) -> None:
+    """Until so many long-polls sleep. The server's own workers sleep too: timers, pushes and, where others may write to the
+    store, what follows them and what saves heartbeats for them."""
+    own = 4 if server.store.shared else 2
     async with asyncio.timeout(IN_PROCESS_SECONDS):
-        while wakeups.asleep != count:
+        while server.wakeups.asleep != own + count:
             await checkpoint()
 
 

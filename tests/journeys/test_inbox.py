@@ -11,8 +11,6 @@ from tests.journeys.rawhttp import request, wire
 from tests.requirements import requirement
 
 UNKNOWN = "01900000-0000-7000-8000-000000000000"
-# The server's own two workers wait too: for the next timer, and for mail to push.
-WORKER = 2
 
 
 # -- waiting -----------------------------------------------------------------------------------------------------------
@@ -25,7 +23,7 @@ async def test_a_waiting_reader_is_woken_by_the_message_itself(desk: Desk, way: 
     if way == "after":
         query["since_id"] = await desk.say("read already")
     waiting = asyncio.create_task(desk.read(**query, wait=25))
-    await until_waiting(desk.server.server.wakeups, WORKER + 1)
+    await until_waiting(desk.server.server, 1)
 
     sent = await desk.say("wake up")  # time stands still: only a wake-up can end the wait
 
@@ -35,7 +33,7 @@ async def test_a_waiting_reader_is_woken_by_the_message_itself(desk: Desk, way: 
 @requirement("M33", "M17")
 async def test_every_one_of_many_waiting_readers_is_woken(desk: Desk) -> None:
     waiting = [asyncio.create_task(desk.read(wait=25)) for _ in range(5)]
-    await until_waiting(desk.server.server.wakeups, WORKER + 5)
+    await until_waiting(desk.server.server, 5)
 
     sent = await desk.say("to all of you")
 
@@ -46,10 +44,10 @@ async def test_every_one_of_many_waiting_readers_is_woken(desk: Desk) -> None:
 async def test_a_message_for_another_workspace_ends_nobodys_wait(desk: Desk) -> None:
     other = await desk.server.seat("Other")
     waiting = asyncio.create_task(desk.read(wait=25))
-    await until_waiting(desk.server.server.wakeups, WORKER + 1)
+    await until_waiting(desk.server.server, 1)
 
     await desk.person.send(other.id, "not for Ops")
-    await until_waiting(desk.server.server.wakeups, WORKER + 1)
+    await until_waiting(desk.server.server, 1)
 
     assert not waiting.done()
     await desk.say("for Ops")
@@ -63,7 +61,7 @@ async def test_a_wait_that_nothing_ended_is_answered_with_an_empty_page(desk: De
     if way == "after":
         query["since_id"] = await desk.say("read already")
     waiting = asyncio.create_task(desk.read(**query, wait=10))
-    await until_waiting(desk.server.server.wakeups, WORKER + 1)
+    await until_waiting(desk.server.server, 1)
 
     await desk.clock.advance(9)
     assert not waiting.done()
@@ -75,7 +73,7 @@ async def test_a_wait_that_nothing_ended_is_answered_with_an_empty_page(desk: De
 @requirement("M17")
 async def test_a_wait_is_never_longer_than_the_limit(desk: Desk) -> None:
     waiting = asyncio.create_task(desk.read(wait=86_400))
-    await until_waiting(desk.server.server.wakeups, WORKER + 1)
+    await until_waiting(desk.server.server, 1)
 
     await desk.clock.advance(25)
 
@@ -93,7 +91,7 @@ async def test_a_message_that_is_there_already_is_not_waited_for(desk: Desk) -> 
 @requirement("M18")
 async def test_of_two_waiting_claimers_one_gets_the_message_and_the_other_gets_the_next(desk: Desk) -> None:
     waiting = [asyncio.create_task(desk.claim(wait=25)) for _ in range(2)]
-    await until_waiting(desk.server.server.wakeups, WORKER + 2)
+    await until_waiting(desk.server.server, 2)
 
     first = await desk.say("1")
     done, still = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=5)
@@ -107,7 +105,7 @@ async def test_of_two_waiting_claimers_one_gets_the_message_and_the_other_gets_t
 @requirement("M33", "M17")
 async def test_removing_the_workspace_ends_the_wait_with_410(desk: Desk) -> None:
     waiting = asyncio.create_task(refused(desk.claim(wait=25)))
-    await until_waiting(desk.server.server.wakeups, WORKER + 1)
+    await until_waiting(desk.server.server, 1)
 
     await desk.server.admin.call("DELETE", f"/workspaces/{desk.ops.id}", query={"confirm": "true"})
 
@@ -137,7 +135,7 @@ async def test_a_parked_claimer_gets_the_redelivery_the_moment_the_lease_ends(de
     sent = await desk.say("handle me")
     await desk.claim(lease=20)
     waiting = asyncio.create_task(desk.claim(wait=25))
-    await until_waiting(desk.server.server.wakeups, WORKER + 1)
+    await until_waiting(desk.server.server, 1)
 
     await desk.clock.advance(19)
     assert not waiting.done()
@@ -150,10 +148,10 @@ async def test_a_parked_claimer_gets_the_redelivery_the_moment_the_lease_ends(de
 @requirement("M18")
 async def test_a_claimer_that_parked_before_the_lease_began_gets_the_redelivery_too(desk: Desk) -> None:
     waiting = [asyncio.create_task(desk.claim(lease=10, wait=25)) for _ in range(2)]
-    await until_waiting(desk.server.server.wakeups, WORKER + 2)
+    await until_waiting(desk.server.server, 2)
     sent = await desk.say("handle me")
     done, still = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED, timeout=5)
-    await until_waiting(desk.server.server.wakeups, WORKER + 1)
+    await until_waiting(desk.server.server, 1)
 
     await desk.clock.advance(10)
 
@@ -166,7 +164,7 @@ async def test_a_claimer_that_parked_before_the_lease_began_gets_the_redelivery_
 async def test_what_was_handed_to_a_claimer_that_hung_up_comes_again(desk: Desk) -> None:
     async with wire(desk.server.port) as gone:
         await gone.send(request("GET", f"/workspaces/{desk.ops.id}/activity?claim=30&wait=25", token=desk.ops.token))
-        await until_waiting(desk.server.server.wakeups, WORKER + 1)
+        await until_waiting(desk.server.server, 1)
     sent = await desk.say("anybody there?")
 
     found = await desk.claim()

@@ -45,6 +45,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "state_dir": ("/var/lib/molecule", "/var/lib/molecule"),
     "database": ("postgresql://db", "postgresql://db"),
     "files_dir": ("/srv/files", "/srv/files"),
+    "nats": ("nats://queue:4222", "nats://queue:4222"),
     "public_url": ("https://m.example", "https://m.example"),
     "allowed_hosts": ("a.example,b.example", ("a.example", "b.example")),
     "push_networks": ("10.0.0.0/8, fd00::/8", ("10.0.0.0/8", "fd00::/8")),

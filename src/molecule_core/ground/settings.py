@@ -54,8 +54,15 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def cookie(self) -> str:
-        """The name of the session cookie. Browsers share cookies between the ports of a host, so it holds the port."""
-        return "__Host-molecule" if self.url.startswith("https:") else f"molecule_{self.port}"
+        """The name of the session cookie. Browsers share cookies between the ports of a host, so it holds the port that
+        they see: processes behind one address share their sessions."""
+        return "__Host-molecule" if self.url.startswith("https:") else f"molecule_{_port_of(self.url) or self.port}"
+
+
+def _port_of(url: str) -> str:
+    """The port that stands in an address; empty if none does."""
+    port = url.partition("://")[2].partition("/")[0].rpartition(":")[2]
+    return port if port.isascii() and port.isdigit() else ""
 
 
 LISTS = ("allowed_hosts", "push_networks")

@@ -255,11 +255,12 @@ class OrgWriter:
         await asyncio.gather(*(self._store.run(command) for command in falling))
         await self._save([timer(SWEEP, "", now + self._limits.sweep_seconds * SECOND)])
 
-    async def save_pulses(self) -> None:
-        """Saves what agents have said to this process. With several, each saves its own; one of them sweeps."""
-        await self._save([])
+    async def save_pulses(self) -> bool:
+        """Saves what agents have said to this process; whether they have. With several, each saves its own; one of
+        them sweeps."""
+        return await self._save([])
 
-    async def _save(self, more: list[tuple[str, Params]]) -> None:
+    async def _save(self, more: list[tuple[str, Params]]) -> bool:
         heartbeats, saved = self._registry.take_unsaved(), self._ids.new()
         writes: list[tuple[str, Params]] = [
             ("save_heartbeat", {"workspace_id": workspace_id, **msgspec.structs.asdict(pulse), "saved": saved})
@@ -270,11 +271,14 @@ class OrgWriter:
             yield from ()
             return WriteSet(None, [*writes, *more], rings=(TIMERS,) if more else ())
 
+        if not writes and not more:
+            return False
         try:
             await self._store.run(Command("", (("sweep",),), decide))
         except StoreUnavailable:
             self._registry.not_saved(workspace_id for workspace_id, _ in heartbeats)
             raise
+        return bool(heartbeats)
 
     def _is_silent(self, workspace_id: str, now: int) -> bool:
         """Whom another process hears may have said something that is not saved yet."""

@@ -59,6 +59,9 @@ _READERS = 8
 _STATEMENT_CACHE = 500
 # A network that swallows packets must not hold a request for ever.
 _COMMAND_SECONDS = 30.0
+# A process that is frozen in the middle of a group holds up the others of its organisations for so long, then it loses
+# its session, and with it the group.
+_FROZEN_MILLISECONDS = "10000"
 _BROKEN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
 Wish = tuple[Pending, Decision[Any], Step]
@@ -118,7 +121,10 @@ class PostgresStore(Store):
 
     async def _connect(self) -> asyncpg.Connection:
         connection = await asyncpg.connect(
-            self._dsn, statement_cache_size=_STATEMENT_CACHE, command_timeout=_COMMAND_SECONDS
+            self._dsn,
+            statement_cache_size=_STATEMENT_CACHE,
+            command_timeout=_COMMAND_SECONDS,
+            server_settings={"idle_in_transaction_session_timeout": _FROZEN_MILLISECONDS},
         )
         if not await connection.fetchval("SELECT pg_try_advisory_lock_shared($1)", _SERVER_LOCK):
             await connection.close()
