@@ -33,11 +33,13 @@ NOW = {
     "M18": "claim hands out with lease and attempt; unacked comes again; a late ack is refused; old cursors ack.",
     "M19": "What a workspace did itself never comes back as somebody's turn.",
     "M24": "Streams: WebSocket and SSE with resume.",
+    "M30": "Lineage kept by the server; a chain that runs into a limit is frozen once and asks a person; small talk.",
     "M31": "One append-only journal and sequence per org; the event is in the transaction of its change.",
     "M32": "Live envelope: event, workspace_id, timestamp, payload, seq, prev, entity, client_id; "
     "no event outside its org and audience.",
     "M33": "Readers are woken with 'look again', never with data.",
     "M34": "old snapshot + its events == new snapshot.",
+    "M37": "A workspace with the ability writes to all others of its organisation, in one transaction.",
     "M35": "Chat history is paged both ways.",
     "W1": "A client that knows only the original's wire works unchanged.",
     "W2": "Push registration answers 422 and says that polling works.",
@@ -46,6 +48,7 @@ NOW = {
     "S14": "Huge, deep, slow or malformed input gets a 4xx that says what to do; memory stays flat.",
     "S18": "A host name that is not ours is refused.",
     "S20": "Routes x credentials answer as declared.",
+    "S22": "Whoever floods is limited alone: rates per caller, organisation and address, told on every answer.",
     "C1": "What happened while the live channel was cut appears once, in order, without reload (canvas R1).",
     "C3": "A frame that does not fit causes exactly one resume and no flicker (canvas R3).",
     "C4": "After a restore from a backup the view equals a fresh load (canvas R4).",
@@ -98,9 +101,7 @@ LATER = {
     "M21": "Push is poll done by the server.",
     "M25": "Ticks for the sender.",
     "M26": "Obligations and reply handles.",
-    "M30": "Lineage, hop and flood limits.",
     "M36": "Memory.",
-    "M37": "Broadcast.",
 }
 
 

@@ -120,7 +120,7 @@ class Server:
             WorkspaceEdge(org_writer, org, public_url=settings.url),
             RegistryEdge(org_writer, org, guards, clock=clock, limits=limits),
             MessageEdge(writer, reader, rates, clock=clock, limits=limits),
-            ChainEdge(writer.chains, chains, org, limits=limits),
+            ChainEdge(writer, chains, org, limits=limits),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
         )

@@ -79,6 +79,7 @@ class MessageWriter:
             twins = yield Read("find_twin", {"sender": sender.key, "dedupe_key": draft.dedupe_key})
             if twins:
                 return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=draft.dedupe_key))
+        most_inbound = yield from self._room_in(workspace_id)
         link = BEGINS
         if sender.workspace_id is not None:
             named, text = rules.named_cause(draft.message["metadata"]), rules.only_text(draft)
@@ -88,8 +89,9 @@ class MessageWriter:
             if isinstance(place, WriteSet):
                 return place
             link = place
-        inbound_no = yield from self._admitted(workspace_id)
-        chain_no = yield from self.chains.numbered(link)
+        inbound_no = yield Take("last_inbound", workspace_id, most_inbound)
+        if inbound_no is None:
+            raise InboxFull(limit=self._limits.inbox_unhandled)
         activity_id = self._ids.new()
         kind = KIND_USER if sender.workspace_id is None else KIND_PEER
         body = rules.stored_body(draft, kind, draft.message.get("messageId") or activity_id)
@@ -118,22 +120,22 @@ class MessageWriter:
             root_id=link.root_id,
             hop=link.hop,
             cause_id=link.cause_id,
-            chain_no=chain_no,
+            chain_no=link.chain_no,
             small_talk=link.small_talk,
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
         return _logged(receipt, activity, "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED")
 
-    def _admitted(self, workspace_id: str) -> Generator[Step, Any, int]:
-        """The inbound number of a message, or InboxFull. How much is handled is read only if so many ever came that the
-        inbox could be full."""
+    def _room_in(self, workspace_id: str) -> Generator[Step, Any, int]:
+        """The highest inbound number that the next message may have, or InboxFull. How much is handled is read only if
+        so many ever came that the inbox could be full."""
         limit = self._limits.inbox_unhandled
         head_no = yield Peek("last_inbound", workspace_id)
         inbox = Inbox() if head_no + self._limits.group_commands < limit else (yield from _inbox_of(workspace_id))
-        number: int | None = yield Take("last_inbound", workspace_id, rules.most_inbound(inbox, limit))
-        if number is None:
+        most = rules.most_inbound(inbox, limit)
+        if head_no >= most:
             raise InboxFull(limit=limit)
-        return number
+        return most
 
     async def notify(
         self, workspace_id: str, parts: list[dict[str, Any]], dedupe_key: str | None, cause_id: str | None = None
@@ -158,7 +160,6 @@ class MessageWriter:
             link = yield from self.chains.place(target.org_id, workspace_id, cause_id)
             if isinstance(link, WriteSet):
                 return link
-            chain_no = yield from self.chains.numbered(link)
             activity = Activity(
                 id=activity_id,
                 org_id=target.org_id,
@@ -179,7 +180,7 @@ class MessageWriter:
                 root_id=link.root_id,
                 hop=link.hop,
                 cause_id=link.cause_id,
-                chain_no=chain_no,
+                chain_no=link.chain_no,
             )
             return _logged(Receipt(activity.id, activity.id, activity.created_at), activity, "AGENT_MESSAGE")
 
