@@ -16,7 +16,9 @@ Made by `scripts/bench --write` from `benchmarks/history/`; do not edit by hand.
 prints the same table, `scripts/bench --help` tells the rest.
 
 How to read it: figures are CPU time of the server process or ratios within one run, because the time on the clock says
-more about a machine's other guests than about us; rows about waiting have times all the same. U is uvicorn (uvloop,
+more about a machine's other guests than about us; rows about waiting have times all the same. The limits of rates and
+of chains (docs/floods.md) are lifted for the measured servers: a crowd that sends as fast as it can is what they stop.
+Their cost is in the figures. U is uvicorn (uvloop,
 httptools, no access log) with an application that reads the body and answers two bytes. A ratio is the median of the
 ratios of several rounds, in each of which both sides run in turns. "info" marks what no bar is set for.
 """

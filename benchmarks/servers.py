@@ -68,7 +68,7 @@ def new_place() -> Iterator[Place]:
 
 @contextmanager
 def molecule(place: Place) -> Iterator[Server]:
-    """`molecule serve` with its own defaults; only the port and the folder are given."""
+    """`molecule serve` with its own defaults, but for the limits of rates and chains, which are lifted."""
     port = free_port()
     command = [str(Path(sys.prefix, "bin", "molecule")), "serve", "--port", str(port)]
     with _serving([*command, "--state-dir", str(place.folder)], port, place.folder) as server:
@@ -123,11 +123,23 @@ def clean_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(misleading)}
 
 
+def _lifted() -> dict[str, str]:
+    """A crowd that sends as fast as it can is what the limits of rates and chains are there to stop."""
+    rates = ("requests", "sends", "org_sends", "anonymous")
+    names = [*(f"{rate}_per_minute" for rate in rates), "chain_hops", "chain_messages"]
+    return {f"MOLECULE_LIMIT_{name.upper()}": str(10**9) for name in names}
+
+
 @contextmanager
 def _serving(command: list[str], port: int, folder: Path, *, cwd: Path | None = None) -> Iterator[Server]:
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
-            command, cwd=cwd or folder, env=clean_environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            command,
+            cwd=cwd or folder,
+            env={**clean_environment(), **_lifted()},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
         )
     try:
         yield _first_answer(process, port, folder / "log")

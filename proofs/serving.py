@@ -14,6 +14,19 @@ _MOLECULE = str(Path(sys.executable).with_name("molecule"))
 _LAST_LINES = 30
 # A supervisor starts a server again that found its place still taken; it gives up after so many times.
 _STARTS = 50
+# A crowd that sends and answers as fast as it can is what the limits of rates and chains are there to stop.
+_LIFTED = {
+    f"MOLECULE_LIMIT_{name.upper()}": str(10**9)
+    for name in (
+        "requests_per_minute",
+        "sends_per_minute",
+        "org_sends_per_minute",
+        "anonymous_per_minute",
+        "chain_hops",
+        "chain_messages",
+        "pingpong",
+    )
+}
 
 
 class ServerProcess:
@@ -64,6 +77,7 @@ class ServerProcess:
         kept = {name: text for name, text in os.environ.items() if not name.startswith(("MOLECULE_", "PYTHON"))}
         return {
             **kept,
+            **_LIFTED,
             "PYTHONPATH": self._setting.python_path(),
             "MOLECULE_ADMIN_TOKEN": ADMIN_TOKEN,
             "MOLECULE_DATABASE": self._setting.database,

@@ -37,6 +37,7 @@ NOW = {
     "M23": "One target's trouble stays its own: circuit, fair turns, no unbounded task.",
     "M25": "Ticks: for each message the sender sees what became of it, when, and why it is stuck.",
     "M24": "Streams: WebSocket and SSE with resume.",
+    "M30": "Lineage kept by the server; a chain that runs into a limit is frozen once and asks a person; small talk.",
     "M31": "One append-only journal and sequence per org; the event is in the transaction of its change.",
     "M32": "Live envelope: event, workspace_id, timestamp, payload, seq, prev, entity, client_id; "
     "no event outside its org and audience.",
@@ -44,6 +45,7 @@ NOW = {
     "M34": "old snapshot + its events == new snapshot.",
     "M35": "Chat history is paged both ways; files are streamed, told to polling agents before the message that "
     "mentions them, and given out as downloads.",
+    "M37": "A workspace with the ability writes to all others of its organisation, in one transaction.",
     "W1": "A client that knows only the original's wire works unchanged.",
     "S6": "No url leads the server to an address that is not public or allowed.",
     "S8": "Other organisations' ids answer byte for byte like unknown ids.",
@@ -54,6 +56,7 @@ NOW = {
     "S19": "A file is a download; only pictures, by their first bytes, are shown.",
     "S18": "A host name that is not ours is refused.",
     "S20": "Routes x credentials answer as declared.",
+    "S22": "Whoever floods is limited alone: rates per caller, organisation and address, told on every answer.",
     "C1": "What happened while the live channel was cut appears once, in order, without reload (canvas R1).",
     "C3": "A frame that does not fit causes exactly one resume and no flicker (canvas R3).",
     "C4": "After a restore from a backup the view equals a fresh load (canvas R4).",
@@ -106,9 +109,7 @@ LATER = {
     "M6": "The org as a file: plan, apply, export.",
     "M20": "Retention prunes only what is old and acked.",
     "M26": "Obligations and reply handles.",
-    "M30": "Lineage, hop and flood limits.",
     "M36": "Memory.",
-    "M37": "Broadcast.",
 }
 
 

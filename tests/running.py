@@ -20,6 +20,14 @@ from tests.engines import Engine
 from tests.waits import IN_PROCESS_SECONDS
 
 ADMIN_TOKEN = "test-" + "a" * 32
+# Tests ask far more often than agents and people do; those about rates set their own limits.
+UNHURRIED = Limits(
+    requests_per_minute=10**9,
+    sends_per_minute=10**9,
+    org_sends_per_minute=10**9,
+    anonymous_per_minute=10**9,
+    logins_per_minute=10**9,
+)
 
 
 class Seat:
@@ -64,6 +72,10 @@ class Running:
         answer = await self.admin.post(f"/orgs/{org_id}/persons", {"name": f"A {role}", "role": role})
         return self.api(answer["auth_token"])
 
+    async def let_broadcast(self, workspace_id: str) -> None:
+        """Switches a workspace's ability to write to all others on."""
+        await self.server._org.change(workspace_id, {"broadcast_enabled": True})
+
     async def close(self) -> None:
         """Closes the clients."""
         for api in self._apis:
@@ -90,7 +102,7 @@ async def running(
             port=port,
             state_dir=str(Path(place).parent if engine == "sqlite" else state),
             database=place if engine == "postgres" else "",
-            limits=limits or Limits(),
+            limits=limits or UNHURRIED,
             **more,
         )
         server = Server(

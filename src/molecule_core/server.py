@@ -212,7 +212,7 @@ class Server:
             RegistryEdge(org_writer, org, guards, self._fetcher, clock=clock, limits=limits),
             MessageEdge(writer, handing, reader, tracking, rates, clock=clock, limits=limits),
             DeliveryEdge(tracking, self._letters),
-            ChainEdge(writer.chains, ChainReader(store), org, limits=limits),
+            ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,

@@ -9,7 +9,11 @@ from tests.running import ADMIN_TOKEN, Running, Seat
 
 _numbers = itertools.count(1)
 
-ELSEWHERE = {"/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py"}
+ELSEWHERE = {
+    "/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py",
+    "/orgs/{org_id}/chains/{root_id}/end": "reads no body",
+    "/orgs/{org_id}/chains/{root_id}/release": "takes a frozen chain: tests/journeys/test_chains.py",
+}
 
 
 class Target(NamedTuple):
@@ -38,6 +42,7 @@ class Target(NamedTuple):
 async def json_targets(server: Running) -> list[Target]:
     """Every route that reads JSON, all about one seat."""
     seat = await server.seat("Target")
+    await server.let_broadcast(seat.id)
     org = (await server.admin.get("/orgs"))[0]["id"]
     return [
         Target(
@@ -62,6 +67,7 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/workspaces/{id}": {},
         "/workspaces/{id}/a2a": {"params": {"message": {"parts": [{"kind": "text", "text": "hello"}]}}},
         "/workspaces/{id}/notify": {"message": "hello"},
+        "/workspaces/{id}/broadcast": {"message": "hello"},
         "/workspaces/{id}/activity": {"activity_type": "agent_log"},
         "/workspaces/{id}/activity/ack": {"acked_seq": 0},
         "/workspaces/{id}/chat/read": {"seq": 0},

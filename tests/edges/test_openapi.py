@@ -117,8 +117,13 @@ async def test_what_a_route_reads_stands_in_the_document(plain: Running, documen
 async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> None:
     posts = {path: operation for method, path, operation in _operations(document) if method == "post"}
     silent = {path for path, operation in posts.items() if "requestBody" not in operation}
-    # JSON-RPC is read by hand: its shape is the A2A specification's. Two need no body.
-    assert silent <= {"/workspaces/{id}/a2a", "/logout", "/workspaces/{id}/pending-uploads/{file_id}/ack"}
+    # JSON-RPC is read by hand: its shape is the A2A specification's. The others need no body.
+    assert silent <= {
+        "/workspaces/{id}/a2a",
+        "/logout",
+        "/workspaces/{id}/pending-uploads/{file_id}/ack",
+        "/orgs/{org_id}/chains/{root_id}/end",
+    }
 
 
 async def test_what_streams_says_that_it_takes_a_form_and_what_is_no_json_says_so(document: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ COMMAND_LINE_ONLY = {
     errors.CommandFailed,
     errors.LoginLinkFailed,
     errors.OrgFileFailed,
+    errors.ChainsFailed,
 }
 NOT_FROM_OUTSIDE = {
     "unexpected": "takes a mistake of ours: shown with one planted, below",
@@ -167,6 +168,33 @@ async def _ack_without_an_attempt(world: World) -> Reply:
     return await world.ask("POST", "/workspaces/{id}/activity/ack", ack, token=world.seat.token)
 
 
+async def _loop(world: World) -> Reply:
+    """One hop is allowed: the answer to an answer is one too many."""
+    await world.message()
+    await world.seat.api.claim(world.seat.id, wait=0)
+    hello = {"params": {"message": {"content": "hello"}}}
+    await world.seat.api.post(f"/workspaces/{world.peer.id}/a2a", hello)
+    await world.peer.api.claim(world.peer.id, wait=0)
+    return await world.ask("POST", "/workspaces/{id}/a2a", hello, token=world.peer.token)
+
+
+async def _ended_twice(world: World) -> Reply:
+    root_id = (await _loop(world)).json["root_id"]
+    org = (await world.server.admin.get("/orgs"))[0]["id"]
+    await world.ask("POST", f"/orgs/{org}/chains/{root_id}/end")
+    return await world.ask("POST", f"/orgs/{org}/chains/{root_id}/end")
+
+
+async def _to_two_others(world: World) -> Reply:
+    await world.server.seat("Third")
+    await world.server.let_broadcast(world.seat.id)
+    return await world.ask("POST", "/workspaces/{id}/broadcast", {"message": "hello"})
+
+
+async def _third_login(world: World) -> Reply:
+    return [await world.ask("POST", "/login", {"code": "nothing"}, token=None) for _ in range(3)][-1]
+
+
 async def _grandchild(world: World) -> Reply:
     child = await world.server.seat("Child", parent_id=world.seat.id)
     grandchild = await world.server.seat("Grandchild", parent_id=child.id)
@@ -252,6 +280,11 @@ PROVOKED: dict[str, Provoke] = {
     "invalid_upload": _simple("POST", "/workspaces/{id}/chat/uploads"),
     "file_too_large": lambda world: _upload(world, b"x" * 501),
     "no_preview": _no_picture,
+    "chain_frozen": _loop,
+    "chain_not_frozen": _ended_twice,
+    "broadcast_disabled": _simple("POST", "/workspaces/{id}/broadcast", {"message": "hello"}),
+    "broadcast_too_wide": _to_two_others,
+    "rate_limited": _third_login,
     "cursor_gone": _simple("GET", "/workspaces/{id}/activity?since_id=nobody"),
     "stale_attempt": _ack_of_an_old_attempt,
     "attempt_missing": _ack_without_an_attempt,
@@ -270,6 +303,9 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         inbox_unhandled=3,
         connections=8,
         attachment_bytes=500,
+        chain_hops=1,
+        broadcast_most=1,
+        logins_per_minute=2,
     )
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, clock=clock, limits=limits) as server:
         world = World(server, clock)
@@ -296,8 +332,11 @@ async def test_a_refusal_is_as_its_row_says_and_tells_what_to_do(world: World, c
     # Clients of the original read `status: confirmation_required`, so there the name stands in the number's place.
     assert reply.json["status"] == (code if code == "confirmation_required" else row.status)
     assert reply.json["detail"] == reply.error
-    assert len(reply.error.split()) >= 2 and "{" not in reply.error
+    # Clients of the original know this one word; the sentence stands in `hint`.
+    assert len(reply.error.split()) >= 2 or (code == "broadcast_disabled" and reply.json["hint"])
+    assert "{" not in reply.error
     assert ("retry-after" in reply.headers) == ("retry_after" in reply.json)
+    assert ("retry-after" in reply.headers) or row.status != 429
     assert ("www-authenticate" in reply.headers) == (row.status == 401)
 
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from tests.journeys.loops import frozen_chain
 from tests.running import ADMIN_TOKEN, Running, Seat
 
 UNKNOWN = "01900000-0000-7000-8000-00000000beef"
@@ -20,7 +21,8 @@ class Credential(NamedTuple):
 
 class Cast(NamedTuple):
     """Organisation A holds lead with own, peer and far below: own and peer are siblings, far is peer's child.
-    Organisation B holds foreign. `gone` was a root of B and is removed."""
+    Organisation B holds foreign. `gone` was a root of B and is removed. `roots`: of each organisation, the first
+    message of a chain that is frozen. Own and foreign may broadcast."""
 
     org_a: str
     org_b: str
@@ -29,6 +31,7 @@ class Cast(NamedTuple):
     far: Seat
     foreign: Seat
     gone: Seat
+    roots: dict[str, str]
     credentials: dict[str, Credential]
 
 
@@ -42,6 +45,9 @@ async def cast_of(server: Running) -> Cast:
     foreign = await server.seat("Foreign", org_id=org_b)
     gone = await server.seat("Gone", org_id=org_b)
     await server.admin.call("DELETE", f"/workspaces/{gone.id}", query={"confirm": "true"})
+    roots = {org: await frozen_chain(server, org, seat.id) for org, seat in ((org_a, own), (org_b, foreign))}
+    for seat in (own, foreign):
+        await server.let_broadcast(seat.id)
     credentials = {
         "none": Credential(None),
         "garbage": Credential(GARBAGE),
@@ -53,7 +59,7 @@ async def cast_of(server: Running) -> Cast:
         "far": Credential(far.token, "workspace", org_a, "operator", far.id),
         "foreign": Credential(foreign.token, "workspace", org_b, "operator", foreign.id),
     }
-    return Cast(org_a, org_b, own, peer, far, foreign, gone, credentials)
+    return Cast(org_a, org_b, own, peer, far, foreign, gone, roots, credentials)
 
 
 async def _person(server: Running, org_id: str, role: str) -> Credential:

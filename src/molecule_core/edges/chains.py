@@ -20,9 +20,9 @@ from molecule_core.edges.routes import (
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
-from molecule_core.messages.chains import Chains
 from molecule_core.messages.lineage import Chain, ChainMessage, State
 from molecule_core.messages.reader import ChainReader
+from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgReader
 from molecule_core.wire.chains import ChainDetail, ChainLine, ChainPage, ChainRow
 
@@ -38,8 +38,8 @@ class Release(Struct):
 class ChainEdge:
     """The routes of chains."""
 
-    def __init__(self, writer: Chains, reader: ChainReader, org: OrgReader, *, limits: Limits) -> None:
-        self._writer = writer
+    def __init__(self, writer: MessageWriter, reader: ChainReader, org: OrgReader, *, limits: Limits) -> None:
+        self._writer = writer.chains
         self._reader = reader
         self._org = org
         self._limits = limits
@@ -72,7 +72,7 @@ class ChainEdge:
 
     async def show(self, call: Call) -> Answer:
         """Its messages oldest first, behind number `after`. Also of a chain that never ran into a limit."""
-        query, org_id, root_id = call.query(), call.params["org_id"], call.params["root_id"]
+        query, org_id, root_id = call.query(), call.params["org_id"], _root_of(call)
         count, after = self._count(query), whole_number(query, "after", least=0)
         chain = await self._reader.chain(org_id, root_id)
         found = await self._reader.messages(org_id, root_id, -1 if after is None else after, count + 1)
@@ -85,14 +85,12 @@ class ChainEdge:
     async def release(self, call: Call) -> Answer:
         """It goes on; once it runs into a limit again, a person is asked again."""
         more = call.read(Release).messages if call.body else None
-        by = _name_of(call)
-        return json_answer(
-            self._row(await self._writer.release(call.params["org_id"], call.params["root_id"], by, more))
-        )
+        chain = await self._writer.release(call.params["org_id"], _root_of(call), _name_of(call), more)
+        return json_answer(self._row(chain))
 
     async def end(self, call: Call) -> Answer:
         """No message of it is taken any more."""
-        chain = await self._writer.end(call.params["org_id"], call.params["root_id"], _name_of(call))
+        chain = await self._writer.end(call.params["org_id"], _root_of(call), _name_of(call))
         return json_answer(self._row(chain))
 
     def _row(self, chain: Chain) -> ChainRow:
@@ -136,6 +134,13 @@ class ChainEdge:
 
 def _name_of(call: Call) -> str:
     return f"{call.by.kind.value}:{call.by.id}"
+
+
+def _root_of(call: Call) -> str:
+    root_id = call.params["root_id"]
+    if "\x00" in root_id:  # PostgreSQL cannot compare it
+        raise NotFound(what="chain")
+    return root_id
 
 
 def _time(at: int | None) -> str | None:

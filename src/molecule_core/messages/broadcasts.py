@@ -82,17 +82,16 @@ class Broadcasts:
         if isinstance(link, WriteSet):
             return link
         takers, skipped = yield from self._takers(others)
-        copies_link = Link(own_id, 0, own_id) if link.root_id is None else link
-        chain_nos = []
-        for _ in takers:
-            chain_nos.append((yield from self._chains.numbered(copies_link)))
+        copies_link = link
+        if link.root_id is None:  # this message begins the chain, and the copies are the first that follow
+            copies_link = Link(own_id, 0, own_id, numbers=tuple(range(1, len(others) + 1)))
         seqs = yield Several([Take("last_seq", id_) for id_ in (workspace_id, *(each.id for each, _ in takers))])
         answer = Announced(own_id, len(takers), skipped)
         common = _common(org_id, workspace_id, said, own_id, self._clock.now())
         own = _own_row(common, said, link, hashed, answer, seqs[0])
         copies = [
             _copy(common, copies_link, self._ids.new(), each.id, inbound_no, chain_no, seq)
-            for (each, inbound_no), chain_no, seq in zip(takers, chain_nos, seqs[1:], strict=True)
+            for (each, inbound_no), chain_no, seq in zip(takers, copies_link.numbers, seqs[1:], strict=False)
         ]
         return _announced(answer, own, copies)
 

@@ -14,7 +14,7 @@ from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
 from molecule_core.messages.lineage import BEGINS, Cause, Chain, Link, State
 from molecule_core.messages.reader import chain_of
-from molecule_core.store.database import Command, Decision, Event, Peek, Read, Step, Store, Take, WriteSet
+from molecule_core.store.database import Command, Decision, Event, Peek, Read, Several, Step, Store, Take, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.wire.events import EndedChain, FrozenChain, ReleasedChain
 
@@ -38,7 +38,9 @@ class Chains:
         count: int = 1,
     ) -> Generator[Step, Any, Link | WriteSet[Any]]:
         """Where a message of a workspace (or `count` copies of it) stands: behind what the workspace is at work on.
-        A write set instead if it stops its chain by that. Takes no number. Raises ChainFrozen."""
+        A write set instead if it stops its chain by that. Raises ChainFrozen.
+
+        Its numbers only count: they may stay unused if the message is refused after that."""
         found = yield Read("cause_of", {"workspace_id": sender_id, "named": named})
         cause = Cause(*found[0]) if found else None
         if cause is None or not rules.is_cause(cause, named, self._clock.now(), self._limits.cause_seconds):
@@ -50,7 +52,10 @@ class Chains:
         messages = yield Peek("last_in_chain", root_id)
         reason = rules.trip_of(cause, link, messages, count, self._limits)
         if reason is None:
-            return link
+            numbers = yield Several([Take("last_in_chain", root_id, link.most_messages, loose=True)] * count)
+            if None not in numbers:
+                return msgspec.structs.replace(link, numbers=tuple(numbers))
+            reason, messages = "messages", link.most_messages  # others of its group were before it
         # One of a group that runs into the limit stops the chain; the others find it stopped.
         trips = yield Take("chain_trips", root_id, (cause.trips or 0) + 1)
         if trips is None:
@@ -80,16 +85,6 @@ class Chains:
         saved = _saved(chain, "CHAIN_FROZEN", told)
         saved.refusal = ChainFrozen(root_id=root_id, reason=reason)
         return saved
-
-    def numbered(self, link: Link) -> Generator[Step, Any, int | None]:
-        """The number of a message in its chain; None for one that begins it. Raises ChainFrozen: others of its group
-        have taken the last numbers; the group is then decided again, one by one."""
-        if link.root_id is None:
-            return None
-        number: int | None = yield Take("last_in_chain", link.root_id, link.most_messages)
-        if number is None:
-            raise ChainFrozen(root_id=link.root_id, reason="messages")
-        return number
 
     async def release(self, org_id: str, root_id: str, by: str, messages: int | None) -> Chain:
         """A person lets a chain go on for so many messages, or up to each limit once more. Raises NotFound,

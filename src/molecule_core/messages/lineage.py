@@ -55,13 +55,20 @@ class Cause(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """The place of a message in its chain: `root_id` None begins one. `most_messages`: so many may follow the root."""
+    """The place of a message in its chain: `root_id` None begins one. `most_messages`: so many may follow the root.
+    `numbers`: which of them this one is, or its copies are."""
 
     root_id: str | None = None
     hop: int = 0
     cause_id: str | None = None
     small_talk: int | None = None
     most_messages: int | None = None
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def chain_no(self) -> int | None:
+        """The number of the only copy."""
+        return self.numbers[0] if self.numbers else None
 
 
 BEGINS = Link()

@@ -78,6 +78,7 @@ class MessageWriter:
             twins = yield Read("find_twin", {"sender": sender.key, "dedupe_key": draft.dedupe_key})
             if twins:
                 return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=draft.dedupe_key))
+        most_inbound = yield from self._room_in(workspace_id)
         link = BEGINS
         if sender.workspace_id is not None:
             named, text = rules.named_cause(draft.message["metadata"]), rules.only_text(draft)
@@ -90,8 +91,7 @@ class MessageWriter:
         sent = yield from attachments.looked_up(draft.message["parts"], target.org_id, sender.workspace_id)
         if sent.parts is not draft.message["parts"]:
             draft = msgspec.structs.replace(draft, message={**draft.message, "parts": sent.parts})
-        inbound_no = yield from self.admitted(workspace_id)
-        chain_no = yield from self.chains.numbered(link)
+        inbound_no = yield from self._numbered(workspace_id, most_inbound)
         activity_id, now = self._ids.new(), self._clock.now()
         kind = KIND_USER if sender.workspace_id is None else KIND_PEER
         body = rules.stored_body(draft, kind, draft.message.get("messageId") or activity_id)
@@ -121,7 +121,7 @@ class MessageWriter:
             root_id=link.root_id,
             hop=link.hop,
             cause_id=link.cause_id,
-            chain_no=chain_no,
+            chain_no=link.chain_no,
             small_talk=link.small_talk,
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
@@ -129,15 +129,26 @@ class MessageWriter:
         return _with_its_delivery(_logged(receipt, activity, event, sent.file_ids), target, activity)
 
     def admitted(self, workspace_id: str) -> Generator[Step, Any, int]:
-        """The inbound number of a message, or InboxFull. How much is handled is read only if so many ever came that the
-        inbox could be full."""
+        """The inbound number of a row, or InboxFull."""
+        most = yield from self._room_in(workspace_id)
+        return (yield from self._numbered(workspace_id, most))
+
+    def _numbered(self, workspace_id: str, most: int) -> Generator[Step, Any, int]:
+        number: int | None = yield Take("last_inbound", workspace_id, most)
+        if number is None:  # others of its group were before it
+            raise InboxFull(limit=self._limits.inbox_unhandled)
+        return number
+
+    def _room_in(self, workspace_id: str) -> Generator[Step, Any, int]:
+        """The highest inbound number that the next message may have, or InboxFull. How much is handled is read only if
+        so many ever came that the inbox could be full."""
         limit = self._limits.inbox_unhandled
         head_no = yield Peek("last_inbound", workspace_id)
         inbox = Inbox() if head_no + self._limits.group_commands < limit else (yield from inbox_of(workspace_id))
-        number: int | None = yield Take("last_inbound", workspace_id, rules.most_inbound(inbox, limit))
-        if number is None:
+        most = rules.most_inbound(inbox, limit)
+        if head_no >= most:
             raise InboxFull(limit=limit)
-        return number
+        return most
 
     async def notify(
         self, workspace_id: str, parts: list[dict[str, Any]], dedupe_key: str | None, cause_id: str | None = None
@@ -164,7 +175,6 @@ class MessageWriter:
                 return link
             sent = yield from attachments.looked_up(parts, target.org_id, workspace_id)
             body = rules.notice_body(activity_id, sent.parts)
-            chain_no = yield from self.chains.numbered(link)
             activity = Activity(
                 id=activity_id,
                 org_id=target.org_id,
@@ -185,7 +195,7 @@ class MessageWriter:
                 root_id=link.root_id,
                 hop=link.hop,
                 cause_id=link.cause_id,
-                chain_no=chain_no,
+                chain_no=link.chain_no,
             )
             receipt = Receipt(activity.id, activity.id, activity.created_at)
             return _logged(receipt, activity, "AGENT_MESSAGE", sent.file_ids)

@@ -30,12 +30,13 @@ class Take(NamedTuple):
     be larger than `most`: then none is taken.
 
     `name` is a query that tells the highest number in use for `:key`. A command takes numbers after its last chance
-    to refuse, so that none is left unused.
+    to refuse, so that none is left unused; but a `loose` one, which only counts, may stay unused.
     """
 
     name: str
     key: str
     most: int | None = None
+    loose: bool = False
 
 
 class Peek(NamedTuple):

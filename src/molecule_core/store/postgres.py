@@ -287,7 +287,7 @@ class PostgresStore(Store):
                 answers[place] = self._numbers[step.name, step.key]
             else:
                 answers[place] = self._take(step)
-                pending.taken = pending.taken or answers[place] is not None
+                pending.taken = pending.taken or (answers[place] is not None and not step.loose)
         for name, places in reads.items():
             batch = [wishes[place][2].params for place in places]  # type: ignore[union-attr]
             for place, rows in zip(places, await self._read_set(connection, name, batch), strict=True):

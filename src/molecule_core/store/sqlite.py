@@ -169,7 +169,7 @@ class SqliteStore(Store):
     async def _commit(self, group: list[Pending]) -> None:
         """Decides and writes a group. Raises Conflict (replay one by one) or StoreUnavailable; both undo all."""
         if len(self._numbers) > _MOST_NUMBERS:  # no group is open, so all of them can be read again
-            self._numbers.clear()
+            self._numbers = {}
         try:
             self._writing.execute("BEGIN IMMEDIATE")
             for pending in group:
@@ -233,7 +233,7 @@ class SqliteStore(Store):
         if isinstance(step, Peek):
             return self._last_number(step.name, step.key)
         number = self._take(step)
-        pending.taken = pending.taken or number is not None
+        pending.taken = pending.taken or (number is not None and not step.loose)
         return number
 
     def _take(self, step: Take) -> int | None:
