@@ -32,6 +32,7 @@ NOW = {
     "M17": "activity and activities: order, long-poll, filters, includes, 410 for unknown cursors.",
     "M18": "claim hands out with lease and attempt; unacked comes again; a late ack is refused; old cursors ack.",
     "M19": "What a workspace did itself never comes back as somebody's turn.",
+    "M20": "Retention prunes only what is old and acked; numbers, floors and live channels go on.",
     "M24": "Streams: WebSocket and SSE with resume.",
     "M31": "One append-only journal and sequence per org; the event is in the transaction of its change.",
     "M32": "Live envelope: event, workspace_id, timestamp, payload, seq, prev, entity, client_id; "
@@ -85,6 +86,12 @@ NOW = {
     "O1": "serve, admin token, backup, restore, doctor; Ctrl-C ends cleanly; a second start goes on.",
     "O2": "Every limit is a setting with a default.",
     "O3": "Credentials stay out of logs, errors, files and process arguments.",
+    "O4": "/metrics tells what docs/metrics.md says, to the admin and to a token of its own; dashboard and alerts fit it.",
+    "O5": "A backup is one moment, goes back into either engine, and is taken before each migration.",
+    "O6": "A store of every released schema, killed in the middle of its migration, ends as a fresh one with every row.",
+    "O7": "A trace context is checked, kept, handed on, and spans are made only where they are asked for.",
+    "O8": "doctor gives one advice for each thing that is wrong.",
+    "O9": "What is needed to run it is in the repository, and fits what the server says and does.",
     "A1": "The house: imports, fences, circles, table ownership, sizes, clocks.",
     "A2": "Every named query is prepared on both engines.",
     "A3": "Every refusal and every event stands in its table and in docs/.",
@@ -94,7 +101,6 @@ NOW = {
 LATER = {
     "M4": "Re-parenting, expand, collapse.",
     "M6": "The org as a file: plan, apply, export.",
-    "M20": "Retention prunes only what is old and acked.",
     "M21": "Push is poll done by the server.",
     "M25": "Ticks for the sender.",
     "M26": "Obligations and reply handles.",

@@ -93,6 +93,14 @@ export interface AgentMessage {
   attachments?: Array<Record<string, unknown>>;
 }
 
+/**
+ * Old lines of a chat are gone. `kept`: of the agent's lines the numbers (`seq`) of those that are still there,
+ * at most as many as are counted as unread.
+ */
+export interface ChatPruned {
+  kept: number[];
+}
+
 /** An agent is there. */
 export interface Heartbeat {
   active_tasks: number;
@@ -186,13 +194,17 @@ export interface User {
   role: string;
 }
 
-/** The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot. */
+/**
+ * The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot. `oldest`
+ * is the first event that is kept: one can go on behind `oldest` - 1 or later.
+ */
 export interface Hello {
   type: "hello";
   protocol: number;
   epoch: string;
   org_id: string;
   head: number;
+  oldest: number;
   user: User;
   heartbeat_s: number;
   server_time: string;
@@ -219,7 +231,7 @@ export interface Current {
   after: number;
 }
 
-/** Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many or ahead. */
+/** Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many, ahead or pruned. */
 export interface SnapshotRequired {
   type: "snapshot_required";
   reason: string;
@@ -335,6 +347,7 @@ export interface EventPayloads {
   ACTIVITY_LOGGED: ActivityView;
   USER_MESSAGE: ActivityView;
   AGENT_MESSAGE: AgentMessage;
+  CHAT_PRUNED: ChatPruned;
   WORKSPACE_HEARTBEAT: Heartbeat;
   TASK_UPDATED: TaskUpdated;
 }
@@ -359,6 +372,7 @@ export const JOURNALED = [
   "ACTIVITY_LOGGED",
   "USER_MESSAGE",
   "AGENT_MESSAGE",
+  "CHAT_PRUNED",
 ] as const satisfies readonly EventName[];
 
 /** Events without them: the next one makes up for a lost one. */

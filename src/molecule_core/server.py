@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 
+from molecule_core.access.pruning import AccessPruning
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
 from molecule_core.edges.app import App
@@ -21,6 +22,7 @@ from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.events import EventEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.messages import MessageEdge
+from molecule_core.edges.operations import OperationsEdge, RetentionFigures, Sources, StoreFigures
 from molecule_core.edges.orgs import OrgEdge
 from molecule_core.edges.protocol import connection_class
 from molecule_core.edges.registry import RegistryEdge
@@ -30,13 +32,18 @@ from molecule_core.edges.system import SystemEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
 from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
+from molecule_core.ground.logs import hide
+from molecule_core.ground.metrics import MessageMeter, RouteMeter
 from molecule_core.ground.settings import Settings
+from molecule_core.messages.pruning import MessagePruning
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.pruning import HeartbeatPruning
 from molecule_core.org.reader import OrgReader, load_registry
 from molecule_core.org.registry import Registry
 from molecule_core.org.writer import SWEEP, OrgWriter
 from molecule_core.store.database import Store
+from molecule_core.store.pruning import RETENTION, JournalPruning, Retention
 from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
 from molecule_core.store.timers import Timers
 from molecule_core.store.wakeups import Wakeups
@@ -62,6 +69,8 @@ class Server:
         randomness: Randomness | None = None,
     ) -> None:
         self.settings = settings
+        if settings.metrics_token:
+            hide(settings.metrics_token)
         self._first_org = first_org
         self.version = importlib.metadata.version("molecule-core")
         self._clock = clock or SystemClock()
@@ -73,6 +82,7 @@ class Server:
         self._wire(admin_token)
         self._timers = Timers(self.store, self._clock, self.wakeups)
         self._timers.owner(SWEEP, self._org.sweep)
+        self._timers.owner(RETENTION, self._retention.on_due)
         self._worker: asyncio.Task[None] | None = None
 
     def _choose_store(self) -> Store:
@@ -80,14 +90,21 @@ class Server:
         if self.settings.database:
             from molecule_core.store.postgres import PostgresStore
 
-            return PostgresStore(self.settings.database, clock=self._clock, ids=self._ids, limits=limits, ring=ring)
+            return PostgresStore(
+                self.settings.database,
+                clock=self._clock,
+                ids=self._ids,
+                limits=limits,
+                ring=ring,
+                copies=self.settings.state,
+            )
         path = self.settings.state / DATABASE_FILE
         return SqliteStore(path, clock=self._clock, ids=self._ids, limits=limits, ring=ring)
 
     def _wire(self, admin_token: str) -> None:
         settings, store, registry, wakeups = self.settings, self.store, self.registry, self.wakeups
         clock, ids, limits = self._clock, self._ids, settings.limits
-        access_reader = AccessReader(store, clock, admin_token)
+        access_reader = AccessReader(store, clock, admin_token, settings.metrics_token)
         access_writer = AccessWriter(store, clock=clock, ids=ids, randomness=self._randomness, limits=limits)
         self._org = org_writer = OrgWriter(
             store, registry, access_writer, wakeups.ring, clock=clock, ids=ids, limits=limits
@@ -95,6 +112,17 @@ class Server:
         org = OrgReader(registry)
         writer = MessageWriter(store, org, wakeups, clock=clock, ids=ids, limits=limits)
         reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
+        self._retention = Retention(
+            store,
+            (
+                JournalPruning(store, lambda: [each.id for each in org.orgs()]),
+                MessagePruning(store, org, limits=limits),
+                AccessPruning(store),
+                HeartbeatPruning(store),
+            ),
+            clock=clock,
+            limits=limits,
+        )
         guards = Guards(access_reader, org, self._hosts(), settings.cookie)
         feed = Feed(store, wakeups, org, reader)
         snapshots = SnapshotReader(store, feed, org, reader, clock=clock, limits=limits)
@@ -109,18 +137,45 @@ class Server:
             settings=settings,
             version=self.version,
         )
+        message_edge = MessageEdge(writer, reader, clock=clock, limits=limits)
+        refused = RouteMeter()
         edges = (
             CanvasEdge(),
             SystemEdge(partial(store.rows, "meta_value", {"name": "schema"}), self.version, self._table),
             OrgEdge(org_writer, access_writer, access_reader, org),
             WorkspaceEdge(org_writer, org, public_url=settings.url),
             RegistryEdge(org_writer, org, guards, clock=clock, limits=limits),
-            MessageEdge(writer, reader, clock=clock, limits=limits),
+            message_edge,
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
+            self._operations(org, reader, message_edge.counted, refused),
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
-        self.app = App(self.routes, guards, ids=ids, limits=limits)
+        self.app = App(self.routes, guards, refused, ids=ids, limits=limits)
+
+    def _operations(
+        self, org: OrgReader, messages: MessageReader, counted: MessageMeter, refused: RouteMeter
+    ) -> OperationsEdge:
+        store, retention = self.store, self._retention
+        figures = RetentionFigures(
+            retention.gone,
+            lambda: retention.rounds,
+            retention.would_go,
+            lambda: retention.before,
+            partial(retention.begin, 0),
+        )
+        sources = Sources(
+            org=org,
+            messages=messages,
+            live=self.live,
+            counted=counted,
+            store=StoreFigures(store.dialect, store.meter, lambda: store.waiting),
+            retention=figures,
+            waits=lambda: self.wakeups.asleep,
+            table=self._table,
+            refused=refused,
+        )
+        return OperationsEdge(sources, clock=self._clock, version=self.version)
 
     def _table(self) -> list[Route]:
         return self.routes.rows
@@ -138,6 +193,7 @@ class Server:
         if not self.registry.orgs():
             await self._org.create_org(self._first_org)
         await self._org.sweep("")
+        await self._retention.begin()
         self._worker = asyncio.create_task(self._timers.work())
 
     async def login_link(self) -> str:

@@ -99,6 +99,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "login-link": ["--state-dir", "--port", "--org", "--person"],
         "doctor": serve,
         "backup": ["--state-dir", "--database", "COPY"],
+        "prune": ["--state-dir", "--port", "--dry-run"],
         "restore": ["--state-dir", "--database", "COPY"],
         "admin": ["token"],
     }

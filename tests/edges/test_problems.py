@@ -29,6 +29,7 @@ COMMAND_LINE_ONLY = {
     errors.BadSettings,
     errors.StoreDamaged,
     errors.LoginLinkFailed,
+    errors.PruneFailed,
 }
 NOT_FROM_OUTSIDE = {
     "unexpected": "takes a mistake of ours: shown with one planted, below",

@@ -30,8 +30,8 @@ EDGES = ("edges", "views", "slices.{writer,reader,rules,model}", "wire", "ground
 
 HOUSE = (
     Row("__init__", ()),
-    # store.backup: backup, restore and doctor work on a store that no server holds.
-    Row("cli", ("cli", "server", "demo", "agent", "client", "wire", "ground", "store.backup")),
+    # store.backup, store.copies: backup, restore and doctor work on a store without a server.
+    Row("cli", ("cli", "server", "demo", "agent", "client", "wire", "ground", "store.{backup,copies}")),
     Row("server", ("edges", "views", "slices", "store", "ground")),
     Row("edges", EDGES),
     Row("edges.{live,events}", (*EDGES, "store.journal")),
@@ -67,7 +67,12 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "rules": ("model",),
     "reader": ("model", "queries"),
     "writer": ("rules", "reader", "model", "queries"),
+    # pruning: retention, which is no verb of anybody, beside the writer so that neither grows over the other.
+    "pruning": ("model",),
 }
+
+# The only files that may name a statement of their slice that writes; all others ask them.
+HANDS = ("writer", "pruning")
 
 # Files that only one slice has, and what they and the files above them add to the table above.
 INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {

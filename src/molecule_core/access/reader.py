@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Sequence
 
-from molecule_core.access.model import ADMIN, Caller, Kind, Person, Role
+from molecule_core.access.model import ADMIN, METRICS, Caller, Kind, Person, Role
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.tokens import PERSON_PREFIX, SESSION_PREFIX, WORKSPACE_PREFIX, hash_of, prefix_of
 from molecule_core.store.database import Row, Store
@@ -16,10 +16,11 @@ class AccessReader:
     """Knows who holds which credential. Remembers what it looked up: a token never changes its
     holder."""
 
-    def __init__(self, store: Store, clock: Clock, admin_token: str) -> None:
+    def __init__(self, store: Store, clock: Clock, admin_token: str, metrics_token: str = "") -> None:
         self._store = store
         self._clock = clock
         self._admin_hash = hash_of(admin_token)
+        self._metrics_hash = hash_of(metrics_token) if metrics_token else ""
         self._known: dict[str, Caller] = {}
         self._ended: set[str] = set()
 
@@ -47,6 +48,8 @@ class AccessReader:
     async def _look_up(self, token: str, hashed: str) -> Caller | None:
         if hmac.compare_digest(hashed, self._admin_hash):
             return ADMIN
+        if hmac.compare_digest(hashed, self._metrics_hash):
+            return METRICS
         prefix = prefix_of(token)
         if prefix == WORKSPACE_PREFIX:
             return _workspace(await self._store.rows("workspace_by_token", {"hash": hashed}))

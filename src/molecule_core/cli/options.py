@@ -86,9 +86,3 @@ def _kept_token(path: Path) -> str:
     if len(token) < SHORTEST_OWN_TOKEN:
         raise BadSettings(reason=f"{path} holds no admin token; remove the file, and the next start makes a new one")
     return token
-
-
-def refuse_postgres(settings: Settings, tool: str) -> None:
-    """PostgreSQL brings its own tools for copies. Raises BadSettings, which names them."""
-    if settings.database:
-        raise BadSettings(reason=f"the store is PostgreSQL; use its own tool: {tool}")

@@ -17,6 +17,7 @@ from molecule_core.edges.routes import Answer, Call, Later, Routes
 from molecule_core.ground.errors import BadHttp, BodyTooLarge, MoleculeError, Unexpected
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import RouteMeter
 
 _log = logging.getLogger("molecule.http")
 # No header that decides something may stand twice: two readers could take different ones.
@@ -26,11 +27,13 @@ _ONCE = (b"host", b"authorization", b"x-workspace-id", b"origin", b"cookie")
 class App:
     """Answers requests from the table of routes."""
 
-    def __init__(self, routes: Routes, guards: Guards, *, ids: Ids, limits: Limits) -> None:
+    def __init__(self, routes: Routes, guards: Guards, refused: RouteMeter, *, ids: Ids, limits: Limits) -> None:
         self._routes = routes
         self._guards = guards
         self._ids = ids
         self._limits = limits
+        self.refused = refused
+        """Counts what is answered before its route is known."""
 
     def admit(self, method: bytes, url: bytes, header_list: list[tuple[bytes, bytes]]) -> Call:
         """Guards a request before its body is read: size, host, route, credential, reach. Raises a refusal.

@@ -26,6 +26,7 @@ from molecule_core.edges.routes import (
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import CursorGone, InvalidCaller, InvalidField, InvalidMessage, MoleculeError
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import MessageMeter
 from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id, shorten
 from molecule_core.messages.model import LOGGABLE, RECEIVE, STATUSES, Draft, Filters, LogEntry, Receipt, Sender, Shown
 from molecule_core.messages.reader import MessageReader
@@ -66,6 +67,7 @@ class MessageEdge:
         self._reader = reader
         self._clock = clock
         self._limits = limits
+        self.counted = MessageMeter()
 
     def routes(self) -> list[Route]:
         """The rows for the table."""
@@ -97,15 +99,20 @@ class MessageEdge:
 
         def answer(future: "asyncio.Future[Receipt]") -> Answer:
             try:
-                return _queued(rpc_id, future.result())
-            except SPOKEN_IN_JSON_RPC as error:
-                return _rpc_refusal(rpc_id, error, speaks_rpc, version)
+                receipt = future.result()
+            except MoleculeError as error:
+                return refused(error)
+            self.counted.accepted += 1
+            return _queued(rpc_id, receipt)
+
+        def refused(error: MoleculeError) -> Answer:
+            self.counted.refused += 1
+            return _rpc_refusal(rpc_id, error, speaks_rpc, version)
 
         try:
-            draft = self._draft(call, body, version)
-        except SPOKEN_IN_JSON_RPC as error:
-            return _rpc_refusal(rpc_id, error, speaks_rpc, version)
-        return Later(self._writer.send(call.target.id, draft), answer)
+            return Later(self._writer.send(call.target.id, self._draft(call, body, version)), answer)
+        except MoleculeError as error:
+            return refused(error)
 
     def _draft(self, call: Call, body: Any, version: str | None) -> Draft:
         sent = read_send(body, version=version, limits=self._limits)
@@ -183,12 +190,18 @@ class MessageEdge:
         wait = whole_number(query, "wait", least=0, most=limits.wait_seconds) or 0
         lease = whole_number(query, "claim", least=1, most=limits.lease_seconds)
         since_id = plain_text(query, "since_id")
-        if lease is not None:
-            rows = await self._claimed(call, lease, count, wait)
-        elif since_id is not None:
-            rows = await self._after(call, since_id, filters, count, wait)
-        else:
-            rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
+        self.counted.polls += wait > 0
+        try:
+            if lease is not None:
+                rows = await self._claimed(call, lease, count, wait)
+            elif since_id is not None:
+                rows = await self._after(call, since_id, filters, count, wait)
+            else:
+                rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
+        finally:
+            self.counted.polls -= wait > 0
+        if call.is_own:
+            self.counted.handed_out += len(rows)
         includes = query.get("include", "").split(",")
         with_peer = "peer_info" in includes
         return json_answer([self._reader.show(row, with_peer=with_peer) for row in rows])
@@ -232,6 +245,7 @@ class MessageEdge:
             if not 0 <= seq < 1 << 62:
                 raise InvalidField(reason="acked_seq must be the seq of a row")
             floor = await self._writer.ack_upto(call.target.id, seq, ack.attempt)
+        self.counted.acks += 1
         return json_answer({"last_acked_seq": floor})
 
     async def chat(self, call: Call) -> Answer:
@@ -270,7 +284,7 @@ def _queued(rpc_id: str | int | None, receipt: Receipt) -> Answer:
 
 def _rpc_refusal(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: bool, version: str | None) -> Answer:
     """A refusal in JSON-RPC, if that is what the caller speaks; else it is raised on."""
-    if not speaks_rpc:
+    if not speaks_rpc or not isinstance(error, SPOKEN_IN_JSON_RPC):
         raise error
     row = problem_of(error)
     return json_answer(error_answer(rpc_id, row.rpc, error.text, row.code), row.status if version is None else 200)

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from molecule_core.access.model import Caller, Kind, Role
 from molecule_core.ground.errors import InvalidField, InvalidJson, MethodNotAllowed, NoSuchRoute
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import RouteMeter
 from molecule_core.org.model import Workspace
 from molecule_core.wire import strictjson
 
@@ -159,6 +160,8 @@ class Route(Struct, frozen=True):
     """Whether it turns the connection into a WebSocket."""
     deep: bool = False
     """Whether the last parameter of its path takes all segments that follow."""
+    meter: RouteMeter = field(default_factory=RouteMeter)
+    """What it has answered so far."""
 
     @property
     def unsafe(self) -> bool:

@@ -52,5 +52,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     )
     live_seconds: Annotated[Count, Meta(description="between two signs of life on a quiet live channel")] = 15
     frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
+    retention_days: Annotated[int, Meta(ge=0, description="what is old and handled is kept, days; 0: for ever")] = 7
+    retention_batch: Annotated[Count, Meta(description="rows that retention deletes at once")] = 500
+    prune_seconds: Annotated[Count, Meta(description="between two rounds of retention")] = 3600
     unread_count: Annotated[Count, Meta(description="unread messages of one chat are counted up to")] = 100
     connections: Annotated[Count, Meta(description="open connections, then 503")] = 20_000

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -25,6 +26,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How agents and people reach the server; empty: its own host and port."""
     allowed_hosts: tuple[str, ...] = ()
     """Host names it answers for, beside its own and those of loopback."""
+    metrics_token: str = ""
+    """Opens /metrics and nothing else; empty: only the admin token opens it."""
+    access_log: bool = False
+    """Whether each request is logged, without its query."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     limits: Limits = field(default_factory=Limits)
@@ -90,6 +95,8 @@ def _checked(values: dict[str, Any], limits: dict[str, Any]) -> Settings:
     for name, value in limits.items():
         if isinstance(value, str) and not (value.isascii() and value.isdigit()):
             raise BadSettings(reason=f"Expected a whole number, got {value!r} - at `$.limits.{name}`")
+    if 0 < len(str(values.get("metrics_token", ""))) < SHORTEST_OWN_TOKEN:
+        raise BadSettings(reason=f"metrics_token must have at least {SHORTEST_OWN_TOKEN} characters")
     try:
         return msgspec.convert({**values, "limits": limits}, Settings, strict=False)
     except msgspec.ValidationError as error:

@@ -197,3 +197,43 @@ WHERE a.workspace_id = :workspace_id AND a.chat = 1 ORDER BY a.seq DESC LIMIT 1;
 INSERT INTO read_marks (person_id, workspace_id, seq) VALUES (:person_id, :workspace_id, :seq)
 ON CONFLICT (person_id, workspace_id) DO UPDATE SET
     seq = CASE WHEN excluded.seq > read_marks.seq THEN excluded.seq ELSE read_marks.seq END;
+
+-- name: log_front
+-- the oldest rows of a log behind a number, as retention looks at them
+SELECT seq, id, created_at, inbound_no, chat, method FROM activities
+WHERE workspace_id = :workspace_id AND seq > :seq ORDER BY seq LIMIT :count;
+
+-- name: log_heads
+-- how far an inbox is handled, and which rows of its log stay however old they are: the newest of each kind
+SELECT (SELECT acked_seq FROM inboxes WHERE workspace_id = :workspace_id),
+    (SELECT max(seq) FROM activities WHERE workspace_id = :workspace_id),
+    (SELECT max(seq) FROM activities WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL),
+    (SELECT max(seq) FROM activities WHERE workspace_id = :workspace_id AND chat = 1);
+
+-- name: agent_lines
+-- the newest lines that an agent wrote to its user, newest first
+SELECT seq FROM activities WHERE workspace_id = :workspace_id AND chat = 1 AND method = 'notify'
+ORDER BY seq DESC LIMIT :count;
+
+-- name: forget_activity
+-- a row that is old and settled
+DELETE FROM activities WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: forget_inbox
+-- the inbox of a workspace that was removed long ago
+DELETE FROM inboxes WHERE workspace_id = :workspace_id;
+
+-- name: forget_every_handout
+-- its claims
+DELETE FROM handouts WHERE workspace_id = :workspace_id;
+
+-- name: forget_read_marks
+-- how far persons have read its chat
+DELETE FROM read_marks WHERE workspace_id = :workspace_id;
+
+-- name: inbox_unhandled
+-- how many messages of an inbox are not handled
+SELECT coalesce((
+    SELECT inbound_no FROM activities
+    WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL ORDER BY seq DESC LIMIT 1
+), 0) - coalesce((SELECT acked_no + acked_above FROM inboxes WHERE workspace_id = :workspace_id), 0);

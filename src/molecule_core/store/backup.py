@@ -38,7 +38,7 @@ def back_up(state: Path, copy: Path) -> int:
         source = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
         source.execute("VACUUM INTO ?", (str(unfinished),))
         source.close()
-        _sync(unfinished)
+        synced(unfinished)
         unfinished.rename(copy)
     except (OSError, apsw.Error) as error:
         unfinished.unlink(missing_ok=True)
@@ -67,7 +67,7 @@ def restore(copy: Path, state: Path, *, clock: Clock, ids: Ids) -> Path | None:
         target.close()
         source.close()
         incoming.chmod(0o600)
-        _sync(incoming)
+        synced(incoming)
         aside = _put_aside(database, clock)
         incoming.rename(database)
         return aside
@@ -115,7 +115,8 @@ def _put_aside(database: Path, clock: Clock) -> Path | None:
     return aside
 
 
-def _sync(path: Path) -> None:
+def synced(path: Path) -> None:
+    """Returns once a file is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -8,6 +8,7 @@ become visible in order. (A serial column loses up to a quarter of the rows for 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -16,6 +17,8 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import StoreMeter
+from molecule_core.store.copies import SCHEMA_LOCK, back_up_postgres
 from molecule_core.store.database import (
     SCHEMA_VERSION,
     Command,
@@ -40,9 +43,8 @@ from molecule_core.store.grouping import (
 from molecule_core.store.journal import entry
 from molecule_core.store.queries import Dialect, Params, Query, load_migrations, load_queries, load_schema
 
-# Any number, but always the same: the lock that one server process holds, and the one that guards the schema.
+# Any number, but always the same: the lock that one server process holds.
 _SERVER_LOCK = 0x4D4F4C01
-_SCHEMA_LOCK = 0x4D4F4C02
 _READERS = 8
 _STATEMENT_CACHE = 500
 # A network that swallows packets must not hold a request for ever.
@@ -66,13 +68,16 @@ class PostgresStore(Store):
         limits: Limits,
         ring: Callable[[Iterable[str]], None],
         only_process: bool = True,
+        copies: Path | None = None,
     ) -> None:
+        """`copies`: the folder that gets a copy of what was before a migration; None: none is made."""
         self.epoch = ""
         self._dsn = dsn
         self._clock = clock
         self._ids = ids
         self._ring = ring
         self._only_process = only_process
+        self._copies = copies
         self._queries = load_queries("postgres")
         self._queue = Queue(limits)
         self._numbers: dict[tuple[str, str], int] = {}
@@ -95,7 +100,8 @@ class PostgresStore(Store):
         except _BROKEN as error:
             raise StoreUnavailable from error
         self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
-        self._worker = asyncio.create_task(write_groups(self._queue, self._commit, self._ring, Conflict))
+        writing = write_groups(self._queue, self._commit, self._ring, Conflict, self._clock.monotonic)
+        self._worker = asyncio.create_task(writing)
 
     async def _connect(self) -> asyncpg.Connection:
         connection = await asyncpg.connect(
@@ -110,18 +116,29 @@ class PostgresStore(Store):
         """Creates the schema in an empty database, brings an older one forward; refuses one that a newer Molecule
         wrote."""
         async with connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK)
             if await connection.fetchval("SELECT to_regclass('meta')") is None:
                 await connection.execute(load_schema("postgres"))
                 for name, value in (("schema", str(SCHEMA_VERSION)), ("epoch", self._ids.new())):
                     await connection.execute(self._queries["set_meta"].sql, name, value)
             found = int(await connection.fetchval(self._queries["meta_value"].sql, "schema"))
             if found < SCHEMA_VERSION:
+                await self._copy_what_was(connection, found)
                 for step in load_migrations("postgres", found):
                     await connection.execute(step)
                 await connection.execute(self._queries["set_meta"].sql, "schema", str(SCHEMA_VERSION))
         if found > SCHEMA_VERSION:
             raise SchemaTooNew(found=found, known=SCHEMA_VERSION)
+
+    async def _copy_what_was(self, connection: asyncpg.Connection, found: int) -> None:
+        """The way back. Nobody writes between it and the end of the migration."""
+        if self._copies is None:
+            return
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        await connection.execute(f"LOCK TABLE {', '.join(row[0] for row in tables)} IN EXCLUSIVE MODE")
+        copy = self._copies / f"molecule.schema-{found}.postgres.db"
+        copy.unlink(missing_ok=True)
+        await back_up_postgres(self._dsn, copy, schema_is_locked=True)
 
     async def close(self) -> None:
         self._queue.close()
@@ -131,6 +148,14 @@ class PostgresStore(Store):
             await self._pool.close()
         if self._writing is not None and not self._writing.is_closed():
             await self._writing.close()
+
+    @property
+    def meter(self) -> StoreMeter:
+        return self._queue.meter
+
+    @property
+    def waiting(self) -> int:
+        return self._queue.waiting
 
     def run(self, command: Command[T]) -> "asyncio.Future[T]":
         return self._queue.put(command)

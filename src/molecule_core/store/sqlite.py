@@ -19,6 +19,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreDamaged, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import StoreMeter
 from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Store, T, Take
 from molecule_core.store.grouping import (
     Pending,
@@ -86,7 +87,8 @@ class SqliteStore(Store):
         except (apsw.Error, IndexError) as error:
             raise StoreDamaged(place=self._path, reason=error) from None
         self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
-        self._worker = asyncio.create_task(write_groups(self._queue, self._commit, self._ring, Conflict))
+        writing = write_groups(self._queue, self._commit, self._ring, Conflict, self._clock.monotonic)
+        self._worker = asyncio.create_task(writing)
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path), statementcachesize=_STATEMENT_CACHE)
@@ -135,6 +137,14 @@ class SqliteStore(Store):
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    @property
+    def meter(self) -> StoreMeter:
+        return self._queue.meter
+
+    @property
+    def waiting(self) -> int:
+        return self._queue.waiting
 
     def run(self, command: Command[T]) -> "asyncio.Future[T]":
         return self._queue.put(command)

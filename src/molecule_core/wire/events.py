@@ -107,6 +107,13 @@ class AgentMessage(Struct, frozen=True, omit_defaults=True):
     attachments: list[dict[str, Any]] = []
 
 
+class ChatPruned(Struct, frozen=True):
+    """Old lines of a chat are gone. `kept`: of the agent's lines the numbers (`seq`) of those that are still there, at
+    most as many as are counted as unread."""
+
+    kept: list[int]
+
+
 class Heartbeat(Struct, frozen=True):
     """An agent is there."""
 
@@ -143,6 +150,7 @@ EVENTS: dict[str, EventShape] = {
     "ACTIVITY_LOGGED": EventShape("workspace", ActivityView),
     "USER_MESSAGE": EventShape("workspace", ActivityView),
     "AGENT_MESSAGE": EventShape("workspace", AgentMessage),
+    "CHAT_PRUNED": EventShape("workspace", ChatPruned),
     "WORKSPACE_HEARTBEAT": EventShape("workspace", Heartbeat, journaled=False),
     "TASK_UPDATED": EventShape("workspace", TaskUpdated, journaled=False),
 }

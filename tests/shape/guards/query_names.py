@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from tests.shape.guards.queries import ROOMS_WITH_QUERIES, Query, queries
 from tests.shape.guards.trees import Module, Tree, read, strings
+from tests.shape.rooms import HANDS
 
 # Only these rooms may import the store; elsewhere an equal word (a tool, a route, an event) means something else.
 REACH_THE_STORE = (*ROOMS_WITH_QUERIES, "server")
@@ -29,7 +30,9 @@ def find_misused_queries(tree: Tree) -> list[str]:
 
 
 def _is_its_hand(module: Module, query: Query) -> bool:
-    return module.head == "store" if query.room == "store" else module.name == f"{query.room}.writer"
+    if query.room == "store":
+        return module.head == "store"
+    return module.name in [f"{query.room}.{hand}" for hand in HANDS]
 
 
 def _hand(query: Query) -> str:
