@@ -67,7 +67,7 @@ async def filled(bench: Bench) -> None:
 async def test_a_copy_while_the_store_writes_is_one_moment_and_holds_all_that_was_answered_before(
     engine: Engine, place: str, tmp_path: Path
 ) -> None:
-    stopping = False
+    rounds, stopping = 0, False
 
     async def writing() -> None:
         nonlocal rounds
@@ -78,7 +78,7 @@ async def test_a_copy_while_the_store_writes_is_one_moment_and_holds_all_that_wa
             )
             rounds += 1
 
-    rounds = during = 0
+    during = 0
     async with bench_on(engine, place) as bench:
         await filled(bench)
         task = asyncio.create_task(writing())

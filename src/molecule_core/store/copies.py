@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import asyncpg
 
 from molecule_core.ground.errors import BackupFailed
 from molecule_core.ground.ids import Ids
@@ -23,7 +22,6 @@ from molecule_core.store.backup import fault_of, synced
 # The lock that guards the schema, as `store/postgres.py` takes it.
 SCHEMA_LOCK = 0x4D4F4C02
 _ROWS_AT_ONCE = 2000
-_PROBLEMS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, apsw.Error)
 # Words of SQLite behind a table's closing parenthesis.
 _ONLY_SQLITE = re.compile(r"\)\s*(?:STRICT|WITHOUT ROWID)(?:\s*,\s*(?:STRICT|WITHOUT ROWID))*\s*$", re.IGNORECASE)
 _ONLY_POSTGRES = re.compile(r" ON (?:\w+\.)?(\w+) USING btree ")
@@ -54,7 +52,7 @@ async def back_up_postgres(dsn: str, copy: Path, *, schema_is_locked: bool = Fal
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 await _fill(connection, unfinished)
         return _finished(unfinished, copy)
-    except (*_PROBLEMS, BackupFailed) as error:
+    except _problems() as error:
         unfinished.unlink(missing_ok=True)
         raise _failure(error) from None
 
@@ -78,7 +76,7 @@ async def restore_postgres(copy: Path, dsn: str, *, ids: Ids) -> None:
             for table in _tables_of(source):
                 await _pour(source, connection, table)
             await connection.execute("UPDATE meta SET value = $1 WHERE name = 'epoch'", ids.new())
-    except _PROBLEMS as error:
+    except _problems() as error:
         raise _failure(error) from None
     finally:
         source.close()
@@ -104,12 +102,21 @@ def _finished(unfinished: Path, copy: Path) -> int:
     return copy.stat().st_size
 
 
+def _problems() -> tuple[type[Exception], ...]:
+    """What the engines say when something is wrong."""
+    import asyncpg
+
+    return asyncpg.PostgresError, asyncpg.InterfaceError, OSError, apsw.Error, BackupFailed
+
+
 def _failure(error: Exception) -> BackupFailed:
     return error if isinstance(error, BackupFailed) else BackupFailed(reason=str(error) or type(error).__name__)
 
 
 @asynccontextmanager
 async def _connected(dsn: str) -> AsyncIterator[Any]:
+    import asyncpg  # whoever copies SQLite may not have it
+
     connection = await asyncpg.connect(dsn)
     try:
         yield connection

@@ -121,11 +121,11 @@ class SqliteStore(Store):
         self._writing.execute("VACUUM INTO ?", (str(unfinished),))
         unfinished.chmod(0o600)
         unfinished.rename(copy)
-        with self._writing:
+        with self._writing as together:
             for step in load_migrations("sqlite", found):
-                for _ in self._writing.execute(step):
+                for _ in together.execute(step):
                     pass
-            self._writing.execute(self._queries["set_meta"].sql, ("schema", str(SCHEMA_VERSION)))
+            together.execute(self._queries["set_meta"].sql, ("schema", str(SCHEMA_VERSION)))
 
     async def close(self) -> None:
         self._queue.close()
