@@ -41,9 +41,11 @@ class Count:
         return True
 
 
-def watch(count: Count) -> None:
-    """Lets every statement of either engine be counted, before SQLite runs it and after PostgreSQL did."""
-    apsw.connection_hooks.append(lambda connection: setattr(connection, "exec_trace", count.statement))
+def watch(count: Count, place: str) -> None:
+    """Lets every statement of the engine be counted, before SQLite runs it and after PostgreSQL did."""
+    if not _is_postgres(place):
+        apsw.connection_hooks.append(lambda connection: setattr(connection, "exec_trace", count.statement))
+        return
     for name in ("execute", "fetchval"):
         original = getattr(asyncpg.Connection, name)
 
@@ -55,11 +57,15 @@ def watch(count: Count) -> None:
         setattr(asyncpg.Connection, name, counted)
 
 
+def _is_postgres(place: str) -> bool:
+    return place.startswith("postgresql:")
+
+
 def store_at(place: str) -> Store:
     """The store as the server makes it."""
     clock, limits = SystemClock(), Limits()
     ids = Ids(clock, SystemRandomness())
-    if place.startswith("postgresql:"):
+    if _is_postgres(place):
         folder = Path(os.environ["COPIES"])
         return PostgresStore(place, clock=clock, ids=ids, limits=limits, ring=lambda _keys: None, copies=folder)
     return SqliteStore(Path(place), clock=clock, ids=ids, limits=limits, ring=lambda _keys: None)
@@ -68,7 +74,7 @@ def store_at(place: str) -> Store:
 async def main(place: str, last: int) -> int:
     """Opens and closes."""
     count = Count(last)
-    watch(count)
+    watch(count, place)
     store = store_at(place)
     sys.stdout.write("opening\n")
     sys.stdout.flush()

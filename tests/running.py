@@ -13,6 +13,7 @@ from molecule_core.client.api import Api
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.settings import Settings
+from molecule_core.ground.tracing import Tracing
 from molecule_core.server import Server, http_server
 from tests.clocks import SeededRandomness
 from tests.engines import Engine
@@ -71,7 +72,14 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    engine: Engine, place: str, state: Path, *, clock: Clock | None = None, limits: Limits | None = None, **more: Any
+    engine: Engine,
+    place: str,
+    state: Path,
+    *,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+    tracing: Tracing | None = None,
+    **more: Any,
 ) -> AsyncIterator[Running]:
     """A server on an engine, until the block ends."""
     with socket.socket() as listener:
@@ -84,7 +92,7 @@ async def running(
             limits=limits or Limits(),
             **more,
         )
-        server = Server(settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=SeededRandomness())
+        server = Server(settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=SeededRandomness(), tracing=tracing)
         await server.open()
         http = http_server(server)
         serving = asyncio.create_task(http.serve(sockets=[listener]))

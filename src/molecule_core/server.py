@@ -34,7 +34,8 @@ from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
 from molecule_core.ground.logs import hide
 from molecule_core.ground.metrics import MessageMeter, RouteMeter
-from molecule_core.ground.settings import Settings
+from molecule_core.ground.settings import Settings, environment
+from molecule_core.ground.tracing import Tracing, tracing_to
 from molecule_core.messages.pruning import MessagePruning
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
@@ -67,6 +68,7 @@ class Server:
         first_org: str = FIRST_ORG,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.settings = settings
         if settings.metrics_token:
@@ -77,6 +79,7 @@ class Server:
         self._randomness = randomness or SystemRandomness()
         self._ids = Ids(self._clock, self._randomness)
         self.wakeups = Wakeups(self._clock)
+        self._tracing = tracing or tracing_to(settings.otel_endpoint, environment(), self.version)
         self.store = self._choose_store()
         self.registry = Registry()
         self._wire(admin_token)
@@ -137,7 +140,7 @@ class Server:
             settings=settings,
             version=self.version,
         )
-        message_edge = MessageEdge(writer, reader, clock=clock, limits=limits)
+        message_edge = MessageEdge(writer, reader, clock=clock, limits=limits, tracing=self._tracing)
         refused = RouteMeter()
         edges = (
             CanvasEdge(),

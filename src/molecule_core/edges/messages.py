@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from molecule_core.access.model import Caller, Kind, Role
 from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_of
@@ -28,11 +28,13 @@ from molecule_core.ground.errors import CursorGone, InvalidCaller, InvalidField,
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import MessageMeter
 from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id, shorten
+from molecule_core.ground.tracing import Span, Tracing
 from molecule_core.messages.model import LOGGABLE, RECEIVE, STATUSES, Draft, Filters, LogEntry, Receipt, Sender, Shown
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.wire.a2a import error_answer, is_envelope, queued_answer, read_send, rpc_id_of
 from molecule_core.wire.activity import ActivityRow, ChatPage
+from molecule_core.wire.trace import trace_parent
 
 _OWN_READ = Who(EVERYBODY, Reach.OWN, Role.VIEWER)
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -62,7 +64,16 @@ class ReadUpTo(Struct):
 class MessageEdge:
     """The routes of messages."""
 
-    def __init__(self, writer: MessageWriter, reader: MessageReader, *, clock: Clock, limits: Limits) -> None:
+    def __init__(
+        self,
+        writer: MessageWriter,
+        reader: MessageReader,
+        *,
+        clock: Clock,
+        limits: Limits,
+        tracing: Tracing | None = None,
+    ) -> None:
+        self._tracing = tracing
         self._writer = writer
         self._reader = reader
         self._clock = clock
@@ -103,14 +114,27 @@ class MessageEdge:
             except MoleculeError as error:
                 return refused(error)
             self.counted.accepted += 1
+            if span is not None:
+                span.end()
             return _queued(rpc_id, receipt)
 
         def refused(error: MoleculeError) -> Answer:
             self.counted.refused += 1
+            if span is not None:
+                span.end(problem_of(error).code)
             return _rpc_refusal(rpc_id, error, speaks_rpc, version)
 
+        span: Span | None = None
         try:
-            return Later(self._writer.send(call.target.id, self._draft(call, body, version)), answer)
+            draft = self._draft(call, body, version)
+            if self._tracing is None:
+                return Later(self._writer.send(call.target.id, draft), answer)
+            about = {"molecule.workspace": call.target.id, "molecule.org": call.target.org_id}
+            span = self._tracing.begin("molecule.send", draft.trace_parent, about)
+            writing = span.child("molecule.store")
+            future = self._writer.send(call.target.id, structs.replace(draft, trace_parent=span.trace_parent))
+            future.add_done_callback(lambda _: writing.end())
+            return Later(future, answer)
         except MoleculeError as error:
             return refused(error)
 
@@ -128,6 +152,7 @@ class MessageEdge:
             intent=sent.intent,
             dedupe_key=dedupe_key,
             context_id=sent.context_id,
+            trace_parent=trace_parent(call.header(b"traceparent")) or trace_parent(_told_in(sent.params)),
         )
 
     def _idempotency_key(self, call: Call) -> str | None:
@@ -202,9 +227,17 @@ class MessageEdge:
             self.counted.polls -= wait > 0
         if call.is_own:
             self.counted.handed_out += len(rows)
+            if self._tracing is not None:
+                self._trace_delivery(self._tracing, rows)
         includes = query.get("include", "").split(",")
         with_peer = "peer_info" in includes
         return json_answer([self._reader.show(row, with_peer=with_peer) for row in rows])
+
+    def _trace_delivery(self, tracing: Tracing, rows: list[Shown]) -> None:
+        for row in rows:
+            if row.trace_parent is not None:
+                about = {"molecule.workspace": row.workspace_id, "molecule.activity": row.id}
+                tracing.begin("molecule.deliver", row.trace_parent, about, row.created_at).end()
 
     def _filters(self, query: dict[str, str]) -> Filters:
         source = plain_text(query, "source")
@@ -288,6 +321,11 @@ def _rpc_refusal(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: boo
         raise error
     row = problem_of(error)
     return json_answer(error_answer(rpc_id, row.rpc, error.text, row.code), row.status if version is None else 200)
+
+
+def _told_in(params: dict[str, Any]) -> object:
+    """The trace that a client names in the message's own metadata: some cannot set a header."""
+    return params["metadata"].get("traceparent")
 
 
 def _sender(caller: Caller) -> Sender:

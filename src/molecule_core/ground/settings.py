@@ -28,6 +28,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Host names it answers for, beside its own and those of loopback."""
     metrics_token: str = ""
     """Opens /metrics and nothing else; empty: only the admin token opens it."""
+    otel_endpoint: str = ""
+    """Where spans go (OTLP over HTTP); empty: none are made, unless OTEL_EXPORTER_OTLP_ENDPOINT names a place."""
     access_log: bool = False
     """Whether each request is logged, without its query."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

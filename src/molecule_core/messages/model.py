@@ -74,6 +74,7 @@ class Shown(Struct, frozen=True):
     request_body: str | None
     response_body: str | None
     tool_trace: str | None
+    trace_parent: str | None
     attempt: int | None = None
     """How often it was handed out, this time included; None where the row was not handed out by a claim."""
 
@@ -105,6 +106,8 @@ class Draft(Struct, frozen=True):
     intent: str
     dedupe_key: str | None
     context_id: str | None
+    trace_parent: str | None = None
+    """Of which trace it is part (W3C `traceparent`)."""
 
 
 class Receipt(Struct, frozen=True):

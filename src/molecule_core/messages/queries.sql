@@ -37,14 +37,15 @@ WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq ORD
 -- name: inbox_rows
 -- the rows of an inbox behind a number and up to another, oldest first
 SELECT id, workspace_id, seq, activity_type, method, kind, intent, source_id, target_id, status, created_at,
-    duration_ms, summary, error_detail, request_body, response_body, tool_trace
+    duration_ms, summary, error_detail, request_body, response_body, tool_trace, trace_parent
 FROM activities
 WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq AND seq <= :last ORDER BY seq;
 
 -- name: activity_after
 -- the filtered log behind a number, oldest first, at most so many rows and bytes but at least one row
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
-    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    a.trace_parent
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT seq, size FROM activities
@@ -62,7 +63,8 @@ WHERE w.before < :page_bytes ORDER BY a.seq;
 -- name: activity_newest
 -- the filtered log, newest first, at most so many rows and bytes but at least one row
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
-    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    a.trace_parent
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS before FROM (
         SELECT seq, size FROM activities
@@ -114,7 +116,8 @@ ON CONFLICT (workspace_id) DO UPDATE SET
 -- name: claimable
 -- inbound rows behind the floor that nobody holds and nobody handled, oldest first, with the attempt that this is
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
-    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace, w.attempt + 1
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    a.trace_parent, w.attempt + 1
 FROM (
     SELECT p.seq, p.attempt, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT r.seq, r.size, coalesce(h.attempt, 0) AS attempt

@@ -202,6 +202,8 @@ class MessageReader:
             _raw(row.response_body),
             _raw(row.tool_trace),
         )
+        if row.trace_parent is not None:
+            shown.trace_parent = row.trace_parent
         if row.attempt is not None:
             shown.attempt = row.attempt
             shown.redelivered = row.attempt > 1

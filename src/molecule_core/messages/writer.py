@@ -100,6 +100,7 @@ class MessageWriter:
             created_at=self._clock.now(),
             summary=shorten(draft.text, _SUMMARY_LENGTH),
             request_body=body.decode(),
+            trace_parent=draft.trace_parent,
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
         return _logged(receipt, activity, "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED")

@@ -25,6 +25,7 @@ class ActivityRow(Struct):
     request_body: Raw | UnsetType = UNSET
     response_body: Raw | UnsetType = UNSET
     tool_trace: Raw | UnsetType = UNSET
+    trace_parent: str | UnsetType = UNSET
     attempt: int | UnsetType = UNSET
     redelivered: bool | UnsetType = UNSET
     peer_name: str | UnsetType = UNSET
