@@ -30,8 +30,10 @@ from molecule_core.edges.routes import Route, Routes
 from molecule_core.edges.sessions import SessionEdge
 from molecule_core.edges.system import SystemEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
+from molecule_core.ground import machine
 from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
+from molecule_core.ground.limits import SPARE_FILES
 from molecule_core.ground.logs import hide
 from molecule_core.ground.metrics import MessageMeter, RouteMeter
 from molecule_core.ground.settings import Settings, environment
@@ -154,7 +156,7 @@ class Server:
             self._operations(org, reader, message_edge.counted, refused),
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
-        self.app = App(self.routes, guards, refused, ids=ids, limits=limits)
+        self.app = App(self.routes, guards, refused, ids=ids, limits=limits, access_log=settings.access_log)
 
     def _operations(
         self, org: OrgReader, messages: MessageReader, counted: MessageMeter, refused: RouteMeter
@@ -287,6 +289,7 @@ def run(server: Server, ready: Callable[[Server], Awaitable[None]] | None = None
     """Serves in this process, on the fastest event loop there is. `ready` is called once the server listens."""
     # What start-up made lives as long as the process: the collector need not walk it again and again, nor look for
     # garbage after every few hundred of the short-lived objects that a request makes (8 us of each message).
+    machine.allow_open_files(server.settings.limits.connections + SPARE_FILES)
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
     try:

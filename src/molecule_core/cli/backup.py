@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from molecule_core.cli.options import settings_from, state_options
+from molecule_core.cli.options import BACKUP_STAMP, prepare_state, settings_from, state_options
 from molecule_core.store.backup import back_up
 
 
@@ -22,4 +22,5 @@ def command(copy: Path, **flags: Any) -> None:
         size = asyncio.run(back_up_postgres(settings.database, copy))
     else:
         size = back_up(settings.state, copy)
+    (prepare_state(settings) / BACKUP_STAMP).write_text(f"{copy.name}\n", encoding="utf-8")
     click.echo(f"{copy}: {size:,} bytes. The admin token is not in it.")

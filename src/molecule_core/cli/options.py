@@ -15,6 +15,8 @@ from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN, new_admin_token
 
 F = TypeVar("F", bound=Callable[..., Any])
 ADMIN_TOKEN_FILE = "admin-token"
+BACKUP_STAMP = "last-backup"
+"""A file of the state folder whose time tells of the last backup."""
 
 
 def state_options(command: F) -> F:

@@ -306,7 +306,10 @@ class _Channel:
             except StoreUnavailable:
                 await pause(self._clock, _STORE_SECONDS)
             except Exception:
-                _log.exception("live events of an organisation have stopped; its channels are closed to start over")
+                _log.exception(
+                    "live events of an organisation have stopped; its channels are closed to start over",
+                    extra={"org": self.org_id},
+                )
                 for listener in list(self.listeners()):
                     listener.live = False
                     listener.sink.cut(INTERNAL, "the server made a mistake; resume")

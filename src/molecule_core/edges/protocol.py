@@ -310,8 +310,7 @@ class Connection(asyncio.Protocol):
         exchange.answered = True
         if self._transport.is_closing():
             return
-        meter = self.app.refused if exchange.call is None else exchange.call.route.meter
-        meter.answered(answer.status, self._loop.time() - self._since)
+        self.app.answered(exchange.call, answer.status, self._loop.time() - self._since)
         if answer.take is not None:
             self._hand_over(answer.take)
             return

@@ -8,6 +8,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
+SPARE_FILES = 256
+"""Beside its connections, a server opens so many files at most: the store's, the logs, the libraries'."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -33,3 +33,15 @@ def open_files() -> int:
 def open_files_limit() -> int:
     """How many files and sockets may be open."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def most_open_files() -> int:
+    """How many there may be if this process asks for it."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
+def allow_open_files(count: int) -> None:
+    """Asks for so many, as far as the operator allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))

@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -96,6 +97,27 @@ def fault_of(database: Path) -> str:
     if found > SCHEMA_VERSION:
         return SchemaTooNew(found=found, known=SCHEMA_VERSION).text
     return "" if verdict == "ok" else f"it is damaged ({verdict})"
+
+
+class Facts(NamedTuple):
+    """What a store says of itself: its schema, and when (microseconds) its first organisation was made, if it was."""
+
+    schema: int
+    began_at: int | None
+
+
+def facts_of(database: Path) -> Facts:
+    """The facts of a sound store."""
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    schema = int(str(connection.execute("SELECT value FROM meta WHERE name = 'schema'").get))
+    began_at = connection.execute("SELECT min(created_at) FROM orgs").get
+    connection.close()
+    return Facts(schema, None if began_at is None else int(str(began_at)))
+
+
+def sqlite_version() -> str:
+    """Of the SQLite that this process uses."""
+    return apsw.sqlite_lib_version()
 
 
 def _put_aside(database: Path, clock: Clock) -> Path | None:

@@ -11,13 +11,13 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
 from molecule_core.ground.errors import BackupFailed
 from molecule_core.ground.ids import Ids
-from molecule_core.store.backup import fault_of, synced
+from molecule_core.store.backup import Facts, fault_of, synced
 
 # The lock that guards the schema, as `store/postgres.py` takes it.
 SCHEMA_LOCK = 0x4D4F4C02
@@ -80,6 +80,33 @@ async def restore_postgres(copy: Path, dsn: str, *, ids: Ids) -> None:
         raise _failure(error) from None
     finally:
         source.close()
+
+
+class PostgresFacts(NamedTuple):
+    """What a database says of itself. `server`: its version as a number (170002 for 17.2); `free`: connections that it
+    would still take; `store`: None if it holds no store yet."""
+
+    server: int
+    free: int
+    store: Facts | None
+
+
+async def postgres_facts(dsn: str) -> PostgresFacts:
+    """The facts of a database. Raises BackupFailed: it does not answer."""
+    try:
+        async with _connected(dsn) as connection:
+            server = int(await connection.fetchval("SHOW server_version_num"))
+            most = int(await connection.fetchval("SHOW max_connections"))
+            used = await connection.fetchval(
+                "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+            )
+            store = None
+            if await connection.fetchval("SELECT to_regclass('meta')") is not None:
+                schema = int(await connection.fetchval("SELECT value FROM meta WHERE name = 'schema'"))
+                store = Facts(schema, await connection.fetchval("SELECT min(created_at) FROM orgs"))
+            return PostgresFacts(server, most - used, store)
+    except _problems() as error:
+        raise _failure(error) from None
 
 
 def _begun(copy: Path) -> Path:
