@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any
 
+import msgspec
 import uvicorn
 
 from molecule_core.access.pruning import AccessPruning
@@ -250,11 +251,14 @@ class HttpServer(uvicorn.Server):
 def http_server(server: Server) -> HttpServer:
     """The listener of an opened server, not yet listening."""
     settings = server.settings
+    # Where fewer files may be open than connections are allowed, the later ones get their 503 all the same.
+    fewer = min(settings.limits.connections, max(1, machine.open_files_limit() - SPARE_FILES))
+    limits = msgspec.structs.replace(settings.limits, connections=fewer)
     config = uvicorn.Config(
         _no_asgi,
         host=settings.host,
         port=settings.port,
-        http=connection_class(server.app, settings.limits),
+        http=connection_class(server.app, limits),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -30,8 +30,8 @@ EDGES = ("edges", "views", "slices.{writer,reader,rules,model}", "wire", "ground
 
 HOUSE = (
     Row("__init__", ()),
-    # store.backup, store.copies: backup, restore and doctor work on a store without a server; store.database: the schema
-    # that this version knows.
+    # store.backup, store.copies: backup, restore and doctor work on a store without a server; store.database: which
+    # schema this version knows.
     Row("cli", ("cli", "server", "demo", "agent", "client", "wire", "ground", "store.{backup,copies,database}")),
     Row("server", ("edges", "views", "slices", "store", "ground")),
     Row("edges", EDGES),

@@ -29,6 +29,7 @@ _COLUMNS = (
     "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns "
     "WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position"
 )
+_USED = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
 # Indexes that a constraint brings come with its table.
 _INDEXES = (
@@ -97,9 +98,7 @@ async def postgres_facts(dsn: str) -> PostgresFacts:
         async with _connected(dsn) as connection:
             server = int(await connection.fetchval("SHOW server_version_num"))
             most = int(await connection.fetchval("SHOW max_connections"))
-            used = await connection.fetchval(
-                "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-            )
+            used = await connection.fetchval(_USED)
             store = None
             if await connection.fetchval("SELECT to_regclass('meta')") is not None:
                 schema = int(await connection.fetchval("SELECT value FROM meta WHERE name = 'schema'"))
