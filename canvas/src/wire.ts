@@ -134,6 +134,7 @@ export interface ActivityRow {
   request_body?: unknown;
   response_body?: unknown;
   tool_trace?: unknown;
+  trace_parent?: string;
   attempt?: number;
   redelivered?: boolean;
   peer_name?: string;
