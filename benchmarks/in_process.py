@@ -11,7 +11,8 @@ from msgspec import Struct
 from benchmarks.servers import START_SECONDS, Place
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.settings import Settings
-from molecule_core.server import Server, http_server
+from molecule_core.server import Server
+from molecule_core.serving import http_server
 
 ADMIN_TOKEN = "bench-" + "a" * 32
 

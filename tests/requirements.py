@@ -36,6 +36,7 @@ NOW = {
     "M22": "Busy, paused, silent and expired: what waits, what is tried, what dies; drained in order, no second row.",
     "M23": "One target's trouble stays its own: circuit, fair turns, no unbounded task.",
     "M25": "Ticks: for each message the sender sees what became of it, when, and why it is stuck.",
+    "M20": "Retention prunes only what is old and acked; numbers, floors and live channels go on.",
     "M24": "Streams: WebSocket and SSE with resume.",
     "M30": "Lineage kept by the server; a chain that runs into a limit is frozen once and asks a person; small talk.",
     "M31": "One append-only journal and sequence per org; the event is in the transaction of its change.",
@@ -98,6 +99,12 @@ NOW = {
     "O1": "serve, admin token, backup, restore, doctor; Ctrl-C ends cleanly; a second start goes on.",
     "O2": "Every limit is a setting with a default.",
     "O3": "Credentials stay out of logs, errors, files and process arguments.",
+    "O4": "/metrics tells what docs/metrics.md says, to the admin and a token of its own; dashboard and alerts fit it.",
+    "O5": "A backup is one moment, goes back into either engine, and is taken before each migration.",
+    "O6": "A store of every released schema, killed in the middle of its migration, ends as a fresh one, rows kept.",
+    "O7": "A trace context is checked, kept, handed on, and spans are made only where they are asked for.",
+    "O8": "doctor gives one advice for each thing that is wrong.",
+    "O9": "What is needed to run it is in the repository, and fits what the server says and does.",
     "A1": "The house: imports, fences, circles, table ownership, sizes, clocks.",
     "A2": "Every named query is prepared on both engines.",
     "A3": "Every refusal and every event stands in its table and in docs/.",
@@ -107,7 +114,6 @@ NOW = {
 LATER = {
     "M4": "Re-parenting, expand, collapse.",
     "M6": "The org as a file: plan, apply, export.",
-    "M20": "Retention prunes only what is old and acked.",
     "M26": "Obligations and reply handles.",
     "M36": "Memory.",
 }

@@ -14,7 +14,9 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.net import Fetcher
 from molecule_core.ground.settings import Settings
-from molecule_core.server import Server, http_server
+from molecule_core.ground.tracing import Tracing
+from molecule_core.server import Server
+from molecule_core.serving import http_server
 from tests.clocks import SeededRandomness
 from tests.engines import Engine
 from tests.waits import IN_PROCESS_SECONDS
@@ -92,6 +94,7 @@ async def running(
     limits: Limits | None = None,
     fetcher: Fetcher | None = None,
     seed: int = 0,
+    tracing: Tracing | None = None,
     **more: Any,
 ) -> AsyncIterator[Running]:
     """A server on an engine, until the block ends. Servers of one database need a `seed` each."""
@@ -106,7 +109,12 @@ async def running(
             **more,
         )
         server = Server(
-            settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=SeededRandomness(seed), fetcher=fetcher
+            settings,
+            admin_token=ADMIN_TOKEN,
+            clock=clock,
+            randomness=SeededRandomness(seed),
+            fetcher=fetcher,
+            tracing=tracing,
         )
         await server.open()
         http = http_server(server)

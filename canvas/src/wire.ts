@@ -201,6 +201,14 @@ export interface MessageDiscarded {
   seq: number;
 }
 
+/**
+ * Old lines of a chat are gone. `kept`: of the agent's lines the numbers (`seq`) of those that are still there,
+ * at most as many as are counted as unread.
+ */
+export interface ChatPruned {
+  kept: number[];
+}
+
 /** An agent is there. */
 export interface Heartbeat {
   active_tasks: number;
@@ -240,6 +248,7 @@ export interface ActivityRow {
   root_id?: string;
   hop?: number;
   cause_id?: string;
+  trace_parent?: string;
   attempt?: number;
   redelivered?: boolean;
   peer_name?: string;
@@ -303,13 +312,17 @@ export interface User {
   role: string;
 }
 
-/** The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot. */
+/**
+ * The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot. `oldest`
+ * is the first event that is kept: one can go on behind `oldest` - 1 or later.
+ */
 export interface Hello {
   type: "hello";
   protocol: number;
   epoch: string;
   org_id: string;
   head: number;
+  oldest: number;
   user: User;
   heartbeat_s: number;
   server_time: string;
@@ -336,7 +349,7 @@ export interface Current {
   after: number;
 }
 
-/** Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many or ahead. */
+/** Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many, ahead or pruned. */
 export interface SnapshotRequired {
   type: "snapshot_required";
   reason: string;
@@ -468,6 +481,7 @@ export interface EventPayloads {
   MESSAGE_DEAD: MessageDead;
   MESSAGE_REQUEUED: MessageRequeued;
   MESSAGE_DISCARDED: MessageDiscarded;
+  CHAT_PRUNED: ChatPruned;
   WORKSPACE_HEARTBEAT: Heartbeat;
   TASK_UPDATED: TaskUpdated;
 }
@@ -507,6 +521,7 @@ export const JOURNALED = [
   "MESSAGE_DEAD",
   "MESSAGE_REQUEUED",
   "MESSAGE_DISCARDED",
+  "CHAT_PRUNED",
 ] as const satisfies readonly EventName[];
 
 /** Events without them: the next one makes up for a lost one. */

@@ -1,19 +1,13 @@
 """The only place where things are wired: store, journal, readers, writers, edges, workers."""
 
 import asyncio
-import contextlib
-import gc
 import importlib.metadata
 import logging
-import signal
-import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
-
-import uvicorn
 
 from molecule_core.access.memory import Remembered
+from molecule_core.access.pruning import AccessPruning
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
 from molecule_core.edges.app import App
@@ -23,11 +17,12 @@ from molecule_core.edges.chains import ChainEdge
 from molecule_core.edges.delivery import DeliveryEdge
 from molecule_core.edges.events import EventEdge
 from molecule_core.edges.files import FileEdge
+from molecule_core.edges.inbox import InboxEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.messages import MessageEdge
+from molecule_core.edges.operations import OperationsEdge, RetentionFigures, Sources, StoreFigures
 from molecule_core.edges.orgs import OrgEdge
 from molecule_core.edges.people import PeopleEdge
-from molecule_core.edges.protocol import connection_class
 from molecule_core.edges.rates import Rates
 from molecule_core.edges.registry import RegistryEdge
 from molecule_core.edges.routes import Route, Routes
@@ -40,17 +35,22 @@ from molecule_core.ground.addresses import NetPolicy
 from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.errors import BadSettings, MoleculeError, StoreUnavailable
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
+from molecule_core.ground.logs import hide
+from molecule_core.ground.metrics import MessageMeter, RouteMeter
 from molecule_core.ground.net import Fetcher, SafeFetcher
-from molecule_core.ground.settings import Settings
+from molecule_core.ground.settings import Settings, environment
+from molecule_core.ground.tracing import Tracing, tracing_to
 from molecule_core.messages.delivery import Delivery
-from molecule_core.messages.filing import UNMENTIONED, FileWriter
+from molecule_core.messages.filing import FileWriter
 from molecule_core.messages.handing import Handing
 from molecule_core.messages.letters import Letters
-from molecule_core.messages.model import EXPIRY
+from molecule_core.messages.model import EXPIRY, UNMENTIONED
+from molecule_core.messages.pruning import MessagePruning
 from molecule_core.messages.pushing import Pushing
 from molecule_core.messages.reader import ChainReader, MessageReader
 from molecule_core.messages.tracking import Tracking
 from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.pruning import HeartbeatPruning
 from molecule_core.org.reader import OrgMirror, OrgReader, load_registry
 from molecule_core.org.registry import Registry
 from molecule_core.org.writer import PULSES, SWEEP, OrgWriter
@@ -58,6 +58,7 @@ from molecule_core.store.bus import Bus, Link
 from molecule_core.store.database import Store
 from molecule_core.store.disk import Disk
 from molecule_core.store.mirrors import Mirrors, follow
+from molecule_core.store.pruning import RETENTION, JournalPruning, Retention
 from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
 from molecule_core.store.timers import Timers
 from molecule_core.store.wakeups import Look, Wakeups
@@ -88,14 +89,18 @@ class Server:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         fetcher: Fetcher | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.settings = settings
+        if settings.metrics_token:
+            hide(settings.metrics_token)
         self._fetcher = fetcher or SafeFetcher(NetPolicy.of(settings.push_networks), settings.limits)
         self._first_org = first_org
         self.version = importlib.metadata.version("molecule-core")
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
         self._ids = Ids(self._clock, self._randomness)
+        self._tracing = tracing or tracing_to(settings.otel_endpoint, environment(), self.version)
         self.process = f"{self._randomness.bits(40):010x}"
         """Tells this process from others of the same store."""
         self.outdated: MoleculeError | None = None
@@ -113,6 +118,7 @@ class Server:
         self._timers.owner(SWEEP, self._org.sweep)
         self._timers.owner(EXPIRY, self._letters.expire)
         self._timers.owner(UNMENTIONED, self._files.on_due)
+        self._timers.owner(RETENTION, self._retention.on_due)
         self._workers: list[asyncio.Task[None]] = []
 
     def _choose_store(self) -> Store:
@@ -128,6 +134,7 @@ class Server:
                 ring=self._ring_everywhere,
                 mirrors=self._mirrors,
                 outdated=self._end_as_outdated,
+                copies=self.settings.state,
             )
         if self.settings.nats:
             raise BadSettings(reason="nats wakes other processes on one PostgreSQL; set database too, or leave it out")
@@ -162,7 +169,7 @@ class Server:
         settings, store, registry, wakeups = self.settings, self.store, self.registry, self.wakeups
         clock, ids, limits = self._clock, self._ids, settings.limits
         memory = Remembered()
-        access_reader = AccessReader(store, clock, admin_token, memory)
+        access_reader = AccessReader(store, clock, admin_token, memory, settings.metrics_token)
         access_writer = AccessWriter(store, memory, clock=clock, ids=ids, randomness=self._randomness, limits=limits)
         self._org = org_writer = OrgWriter(
             store, registry, access_writer, wakeups.ring, clock=clock, ids=ids, limits=limits
@@ -181,6 +188,17 @@ class Server:
         rates = Rates(limits, clock)
         catch_up = store.catch_up if store.shared else None
         guards = Guards(access_reader, org, self._hosts(), settings.cookie, catch_up)
+        self._retention = Retention(
+            store,
+            (
+                JournalPruning(store, lambda: [each.id for each in org.orgs()]),
+                MessagePruning(store, org, limits=limits),
+                AccessPruning(store),
+                HeartbeatPruning(store),
+            ),
+            clock=clock,
+            limits=limits,
+        )
         feed = Feed(store, wakeups, org, reader)
         snapshots = SnapshotReader(store, feed, org, reader, clock=clock, limits=limits)
         self.live = Live(feed, org, clock=clock, limits=limits)
@@ -195,6 +213,8 @@ class Server:
             settings=settings,
             version=self.version,
         )
+        counted, tracing = MessageMeter(), self._tracing
+        refused = RouteMeter()
         edges = (
             CanvasEdge(),
             SystemEdge(
@@ -210,15 +230,17 @@ class Server:
             TreeEdge(org_writer, org, public_url=settings.url),
             TokenEdge(access_writer, access_reader, self.live, public_url=settings.url),
             RegistryEdge(org_writer, org, guards, self._fetcher, clock=clock, limits=limits),
-            MessageEdge(writer, handing, reader, tracking, rates, clock=clock, limits=limits),
+            MessageEdge(writer, tracking, rates, counted, limits=limits, tracing=tracing),
+            InboxEdge(writer, handing, reader, counted, clock=clock, limits=limits, tracing=tracing),
             DeliveryEdge(tracking, self._letters),
             ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
+            self._operations(org, reader, counted, refused),
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
-        self.app = App(self.routes, guards, rates, ids=ids, limits=limits)
+        self.app = App(self.routes, guards, rates, refused, ids=ids, limits=limits, access_log=settings.access_log)
 
     def _driver(self, org: OrgReader) -> Delivery:
         """Whoever pushes."""
@@ -233,6 +255,30 @@ class Server:
             limits=limits,
         )
         return Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
+
+    def _operations(
+        self, org: OrgReader, messages: MessageReader, counted: MessageMeter, refused: RouteMeter
+    ) -> OperationsEdge:
+        store, retention = self.store, self._retention
+        figures = RetentionFigures(
+            retention.gone,
+            lambda: retention.rounds,
+            retention.would_go,
+            lambda: retention.before,
+            partial(retention.begin, 0),
+        )
+        sources = Sources(
+            org=org,
+            messages=messages,
+            live=self.live,
+            counted=counted,
+            store=StoreFigures(store.dialect, store.meter, lambda: store.waiting),
+            retention=figures,
+            waits=lambda: self.wakeups.asleep,
+            table=self._table,
+            refused=refused,
+        )
+        return OperationsEdge(sources, clock=self._clock, version=self.version)
 
     def _table(self) -> list[Route]:
         return self.routes.rows
@@ -261,6 +307,7 @@ class Server:
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
         await self._org.sweep("")
+        await self._retention.begin()
         work = [self._timers.work(), self.delivery.work()]
         if self.store.shared:
             work += [follow(self.store, self.wakeups), self._keep_saving()]
@@ -309,90 +356,3 @@ class Server:
         await self.store.close()
         if self.bus is not None:
             await self.bus.close()
-
-
-class HttpServer(uvicorn.Server):
-    """uvicorn, but a signal lets held requests end at once, and the process then ends with exit code 0."""
-
-    def __init__(self, config: uvicorn.Config, server: Server) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-        self._molecule = server
-        self._ready: Callable[[Server], Awaitable[None]] | None = None
-
-    def when_listening(self, ready: Callable[[Server], Awaitable[None]]) -> None:
-        """What to do once the server listens."""
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins to listen."""
-        await super().startup(sockets)
-        self.listening.set()
-        if self._ready is not None:
-            await self._ready(self._molecule)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Signals are taken by `serve`; uvicorn would raise them again once it has ended."""
-        yield
-
-    def stop(self) -> None:
-        """Begins to end; a second call does not wait for anybody."""
-        self.force_exit = self.should_exit
-        self.should_exit = True
-        self._molecule.wakeups.close()
-
-
-def http_server(server: Server) -> HttpServer:
-    """The listener of an opened server, not yet listening."""
-    settings = server.settings
-    config = uvicorn.Config(
-        _no_asgi,
-        host=settings.host,
-        port=settings.port,
-        http=connection_class(server.app, settings.limits),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=5,  # a hung handler must not hold up the shutdown
-    )
-    return HttpServer(config, server)
-
-
-async def _no_asgi(scope: dict[str, Any], _receive: object, _send: object) -> None:
-    """Stands where uvicorn wants an ASGI application: requests never leave our own connection class."""
-    raise LookupError(scope["type"])
-
-
-async def serve(server: Server, ready: Callable[[Server], Awaitable[None]] | None = None) -> None:
-    """Serves until a signal comes. `ready` is called once the server listens."""
-    await server.open()
-    try:
-        http = http_server(server)
-        if ready is not None:
-            http.when_listening(ready)
-        server.when_outdated = http.stop
-        for each in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(each, http.stop)
-        await http.serve()
-    finally:
-        await server.close()
-    if server.outdated is not None:
-        raise server.outdated
-
-
-def run(server: Server, ready: Callable[[Server], Awaitable[None]] | None = None) -> None:
-    """Serves in this process, on the fastest event loop there is. `ready` is called once the server listens."""
-    # What start-up made lives as long as the process: the collector need not walk it again and again, nor look for
-    # garbage after every few hundred of the short-lived objects that a request makes (8 us of each message).
-    gc.freeze()
-    gc.set_threshold(20_000, 50, 100)
-    try:
-        import uvloop
-    except ImportError:  # not available on Windows
-        asyncio.run(serve(server, ready))
-    else:
-        uvloop.run(serve(server, ready))

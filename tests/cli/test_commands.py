@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from molecule_core.cli import VERBS
-from molecule_core.cli.doctor import check_canvas
+from tests.engines import new_database
 from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
@@ -99,6 +99,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "login-link": ["--state-dir", "--port", "--org", "--person"],
         "doctor": serve,
         "backup": ["--state-dir", "--database", "COPY"],
+        "prune": ["--state-dir", "--port", "--dry-run"],
         "restore": ["--state-dir", "--database", "COPY"],
         "admin": ["token"],
     }
@@ -380,73 +381,49 @@ async def test_a_copy_that_is_no_store_is_not_put_back(run: Run, state: Path, tm
 
 
 @requirement("O1")
-async def test_backup_and_restore_without_a_store_or_with_postgres_say_what_to_use(run: Run, tmp_path: Path) -> None:
+async def test_backup_and_restore_without_a_store_say_what_is_missing(run: Run, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     copy.write_bytes(b"x")
-    database = ("--database", "postgresql://localhost/molecule")
+    database = ("--database", "postgresql://localhost:1/molecule")
 
     check_refused_in_one_line(await run("backup", str(tmp_path / "new.db")), "there is no store")
-    check_refused_in_one_line(await run("backup", str(tmp_path / "new.db"), *database), "pg_dump")
-    check_refused_in_one_line(await run("restore", str(copy), *database), "pg_restore")
+    check_refused_in_one_line(await run("backup", str(tmp_path / "new.db"), *database), "did not work")
+    check_refused_in_one_line(await run("restore", str(copy), *database), "cannot be read")
 
 
-def findings(outcome: Outcome) -> list[tuple[str, int]]:
-    """(ok or FAIL, number of advices below) of each line of the doctor's."""
-    found: list[tuple[str, int]] = []
-    for line in outcome.out.splitlines():
-        if line.strip().startswith("->"):
-            verdict, advices = found[-1]
-            found[-1] = verdict, advices + 1
-        else:
-            found.append((line.split()[0], 0))
-    return found
+@requirement("O1", "O5")
+async def test_a_database_is_copied_and_put_back_by_the_same_verbs(
+    run: Run, state: Path, port: int, tmp_path: Path, postgres: str
+) -> None:
+    one, other, copy = await new_database(postgres), await new_database(postgres), tmp_path / "copy.db"
+    async with serving(state, port, MOLECULE_DATABASE=one), client(port) as admin:
+        seat = await admin.post("/workspaces", {"name": "Ops"})
+        kept = (await admin.send(seat["id"], "before"))["activity_id"]
+        backup = await run("backup", str(copy), MOLECULE_DATABASE=one)
+    restore = await run("restore", str(copy), MOLECULE_DATABASE=other)
+    again = await run("restore", str(copy), MOLECULE_DATABASE=other)
+    async with serving(state, port, MOLECULE_DATABASE=other), client(port, seat["connection"]["auth_token"]) as agent:
+        rows = await agent.get(f"/workspaces/{seat['id']}/activity")
+
+    assert (backup.code, restore.code) == (0, 0), (backup, restore)
+    check_refused_in_one_line(again, "not empty")
+    assert [row["id"] for row in rows] == [kept]
 
 
-@requirement("O1")
-async def test_doctor_finds_nothing_wrong_with_a_server_that_runs(run: Run, state: Path, port: int) -> None:
+# -- prune -------------------------------------------------------------------------------------------------------------
+
+
+@requirement("M20")
+async def test_prune_says_what_would_go_and_asks_a_running_server_to_begin(run: Run, state: Path, port: int) -> None:
+    nobody = await run("prune", "--dry-run")
     async with serving(state, port):
-        outcome = await run("doctor")
+        asked, begun = await run("prune", "--dry-run"), await run("prune")
+    async with serving(state, port, MOLECULE_LIMIT_RETENTION_DAYS="0"):
+        for_ever = await run("prune")
 
-    assert outcome.code == 0, outcome
-    assert findings(outcome) == [("ok", 0)] * 4
-    assert "in use by a server" in outcome.out
-    assert f"ready at http://127.0.0.1:{port}" in outcome.out
-
-
-@requirement("O1")
-async def test_doctor_gives_one_advice_for_each_thing_that_is_wrong(run: Run, state: Path, port: int) -> None:
-    nothing = await run("doctor")
-    state.mkdir(mode=0o755)
-    (state / "molecule.db").write_bytes(b"no database" * 1000)
-    ruined = await run("doctor")
-
-    assert (nothing.code, ruined.code) == (1, 1)
-    assert findings(nothing) == [("FAIL", 1), ("ok", 0), ("ok", 0), ("FAIL", 1)]
-    assert findings(ruined) == [("FAIL", 1), ("FAIL", 1), ("ok", 0), ("FAIL", 1)]
-    assert f"chmod 700 {state}" in ruined.out
-    assert "molecule restore" in ruined.out
-    assert f"molecule serve --port {port}" in ruined.out
-    assert nothing.err == ruined.err == ""
-
-
-@requirement("O1")
-def test_doctor_says_how_to_build_a_page_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert check_canvas() == ("canvas", "built", "")
-    monkeypatch.setattr("molecule_core.cli.doctor.resources.files", lambda _: tmp_path)
-    assert "scripts/canvas build" in check_canvas().advice
-
-
-@requirement("O1")
-async def test_doctor_looks_and_changes_nothing(run: Run, state: Path, port: int) -> None:
-    await run("doctor")
-    assert not state.exists()
-
-    async with serving(state, port) as server:
-        await server.kill()
-    before = {path.name: path.read_bytes() for path in state.iterdir() if path.is_file()}
-    await run("doctor")
-    after = {path.name: path.read_bytes() for path in state.iterdir() if path.is_file()}
-
-    assert {name: body for name, body in after.items() if not name.endswith("-shm")} == {
-        name: body for name, body in before.items() if not name.endswith("-shm")
-    }
+    check_refused_in_one_line(nobody, "did not prune", "--port")
+    assert (asked.code, begun.code, for_ever.code) == (0, 0, 0)
+    assert "older than" in asked.out
+    assert "nothing" in asked.out
+    assert "begun" in begun.out
+    assert "for ever" in for_ever.out

@@ -33,6 +33,7 @@ COMMAND_LINE_ONLY = {
     errors.LoginLinkFailed,
     errors.OrgFileFailed,
     errors.ChainsFailed,
+    errors.PruneFailed,
 }
 NOT_FROM_OUTSIDE = {
     "unexpected": "takes a mistake of ours: shown with one planted, below",

@@ -45,6 +45,9 @@ def apply(state: State, event: dict[str, Any]) -> None:
         _workspace(state, event)
     elif event["event"] in ("USER_MESSAGE", "AGENT_MESSAGE"):
         _chat(state, event)
+    elif event["event"] == "CHAT_PRUNED" and event["workspace_id"] in state["chats"]:
+        chat = state["chats"][event["workspace_id"]]
+        chat["unread"] = sum(seq > chat["read_seq"] for seq in event["payload"]["kept"])
 
 
 def _workspace(state: State, event: dict[str, Any]) -> None:

@@ -44,6 +44,8 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/workspaces/{id}/events/stream"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("GET", "/orgs/{org_id}/snapshot"): Rule(PEOPLE, "", VIEWER, "org"),
     ("POST", "/orgs/{org_id}/login-links"): Rule(PEOPLE, "", OWNER, "org", {}),
+    ("GET", "/metrics"): Rule({"admin", "metrics"}),
+    ("POST", "/admin/prune"): Rule({"admin"}),
     ("POST", "/orgs"): Rule({"admin"}, body={"name": "New"}),
     ("GET", "/orgs"): Rule({"admin"}),
     ("POST", "/orgs/{org_id}/persons"): Rule(PEOPLE, "", OWNER, "org", {"name": "New"}),

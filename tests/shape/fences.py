@@ -16,7 +16,7 @@ class Door:
     lazily: bool = False
 
 
-WEB = Door(("edges", "server"))
+WEB = Door(("edges", "server", "serving"))
 HTTP_CLIENT = Door(("ground.net", "client"))
 TEMPLATES = Door(("instructions.language",))
 

@@ -38,9 +38,12 @@ EDGES = (
 
 HOUSE = (
     Row("__init__", ()),
-    # store.backup: backup, restore and doctor work on a store that no server holds.
-    Row("cli", ("cli", "server", "demo", "agent", "client", "wire", "ground", "store.backup")),
+    # store.backup, store.copies: backup, restore and doctor work on a store without a server; store.database: which
+    # schema this version knows.
+    Row("cli", ("cli", "server", "serving", "demo", "agent", "client", "wire", "ground", "store.{backup,copies,database}")),
     Row("server", ("edges", "views", "slices", "store", "ground")),
+    # The wired server in a process: the listener is uvicorn's, the connections are ours.
+    Row("serving", ("server", "edges.protocol", "ground")),
     Row("edges", EDGES),
     Row("edges.{live,events}", (*EDGES, "store.journal")),
     Row("edges.files", (*EDGES, "messages.{attachments,filing}")),
@@ -76,6 +79,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "rules": ("model",),
     "reader": ("model", "queries"),
     "writer": ("rules", "reader", "model", "queries"),
+    # pruning: retention, which is no verb of anybody, beside the writer so that neither grows over the other.
+    "pruning": ("model",),
 }
 
 # Files that only one slice has, and what they and the files above them add to the table above.
@@ -132,9 +137,9 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
 
 # The files that together are the one writer of a slice: only they may name statements that write.
 HANDS: dict[str, tuple[str, ...]] = {
-    "messages": ("writer", "chains", "broadcasts", "handing", "letters", "pushing", "filing"),
-    "org": ("writer", "seats"),
-    "access": ("writer", "people"),
+    "messages": ("writer", "chains", "broadcasts", "handing", "letters", "pushing", "filing", "pruning"),
+    "org": ("writer", "seats", "pruning"),
+    "access": ("writer", "people", "pruning"),
 }
 
 

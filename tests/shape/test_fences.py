@@ -26,12 +26,12 @@ AT_HOME = [
 ]
 
 ABROAD = [
-    ("agent/main.py", "starlette", "only edges, server may"),
-    ("cli/serve.py", "uvicorn", "only edges, server may"),
-    ("client/stream.py", "websockets", "only edges, server may"),
-    ("store/sqlite.py", "uvloop", "only edges, server may"),
+    ("agent/main.py", "starlette", "only edges, server, serving may"),
+    ("cli/serve.py", "uvicorn", "only edges, server, serving may"),
+    ("client/stream.py", "websockets", "only edges, server, serving may"),
+    ("store/sqlite.py", "uvloop", "only edges, server, serving may"),
     ("ground/text.py", "httptools", "only edges, server, ground.net may"),
-    ("messages/attachments.py", "multipart", "only edges, server may"),
+    ("messages/attachments.py", "multipart", "only edges, server, serving may"),
     ("messages/reader.py", "apsw", "only store may"),
     ("cli/backup.py", "sqlite3", "only store may"),
     ("server.py", "asyncpg", "only store may"),

@@ -1,129 +1,37 @@
-"""From schema 1 to this one: the same tables as in a fresh store, every row kept, all or nothing."""
+"""From every released schema to this one: the tables of a fresh store, every row kept, all or nothing, a way back."""
 
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import apsw
-import asyncpg
 import pytest
 
-from molecule_core.ground.errors import StoreDamaged, StoreUnavailable
+from molecule_core.ground.errors import BackupFailed, StoreDamaged, StoreUnavailable
+from molecule_core.ground.ids import Ids
+from molecule_core.ground.limits import Limits
 from molecule_core.store import postgres as postgres_module
 from molecule_core.store import queries
 from molecule_core.store import sqlite as sqlite_module
+from molecule_core.store.backup import fault_of
+from molecule_core.store.copies import restore_postgres
 from molecule_core.store.database import SCHEMA_VERSION
-from tests.engines import Engine, open_store, place_for
+from molecule_core.store.postgres import PostgresStore
+from tests.clocks import FakeClock, SeededRandomness
+from tests.engines import Engine, new_database, open_store, place_for
 from tests.requirements import requirement
-from tests.store.bench import bench_on
+from tests.store.bench import bench_on, numbered, write
+from tests.store.released import (
+    RELEASED,
+    asked,
+    kept_rows,
+    rows_of,
+    shape_of,
+    without_version,
+    write_release,
+)
 
-FIRST = Path(__file__).with_name("schema_1.sql")
-NEW = ("logins", "sessions", "read_marks")
-Rows = dict[str, list[tuple[Any, ...]]]
-
-ROWS: Rows = {
-    "meta": [("epoch", "the first epoch"), ("schema", "1")],
-    "orgs": [("org-1", "Default", 0, 1)],
-    "persons": [("person-1", "org-1", "Ada é", "owner", 2)],
-    "person_tokens": [("hash-1", "hint", "person-1", 3, 4, None)],
-    "workspace_tokens": [("hash-2", "hint", "org-1", "workspace-1", 5, None)],
-    "timers": [("liveness", "", 6)],
-    "heartbeats": [("workspace-1", 7, 1, 0.25, None, 8, "sorting")],
-    "events": [
-        ("org-1", number, "USER_MESSAGE", "workspace-1", "workspace", "activity", f"a-{number}", 0, number, None)
-        for number in range(1, 40)
-    ],
-    "inboxes": [("workspace-1", 3, 2, 1)],
-    "handouts": [("workspace-1", 4, 1, 9, None)],
-}
-
-
-def schema_of(engine: Engine) -> str:
-    """The schema of the first release in one engine's dialect."""
-    return queries._in_dialect(FIRST, engine)
-
-
-async def write_first(engine: Engine, place: str) -> None:
-    """A store as the first release left it, with rows in nearly every table."""
-    if engine == "sqlite":
-        connection = apsw.Connection(place)
-        connection.pragma("journal_mode", "wal")
-        connection.execute(schema_of(engine))
-        for table, rows in ROWS.items():
-            marks = ", ".join("?" * len(rows[0]))
-            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608
-        connection.close()
-        return
-    session = await asyncpg.connect(place)
-    await session.execute(schema_of(engine))
-    for table, rows in ROWS.items():
-        marks = ", ".join(f"${number}" for number in range(1, len(rows[0]) + 1))
-        await session.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608
-    await session.close()
-
-
-async def asked(engine: Engine, place: str, sql: str) -> list[tuple[Any, ...]]:
-    """What somebody else's connection sees."""
-    if engine == "sqlite":
-        connection = apsw.Connection(place)
-        try:
-            return [tuple(row) for row in connection.execute(sql)]
-        finally:
-            connection.close()
-    session = await asyncpg.connect(place)
-    try:
-        return [tuple(row) for row in await session.fetch(sql)]
-    finally:
-        await session.close()
-
-
-async def rows_of(engine: Engine, place: str) -> Rows:
-    """All rows of the tables of schema 1, in the columns that they had then."""
-    found: Rows = {}
-    for table, rows in ROWS.items():
-        asked_for = await asked(engine, place, f"SELECT * FROM {table}")  # noqa: S608
-        found[table] = sorted((row[: len(rows[0])] for row in asked_for), key=repr)
-    return found
-
-
-async def shape_of(engine: Engine, place: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Every table with its columns, keys, indexes and, on SQLite, its kind."""
-    wishes = {
-        "sqlite": {
-            "tables": "SELECT name, type, ncol, wr, strict FROM pragma_table_list "
-            "WHERE schema = 'main' AND name NOT LIKE 'sqlite%' ORDER BY name",
-            "columns": 'SELECT m.name, c.cid, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM sqlite_schema m, '
-            "pragma_table_info(m.name) c WHERE m.type = 'table' ORDER BY 1, 2",
-            "indexes": 'SELECT m.name, i.origin, i."unique", i.partial, c.seqno, c.name, s.sql FROM sqlite_schema m, '
-            "pragma_index_list(m.name) i, pragma_index_info(i.name) c LEFT JOIN sqlite_schema s ON s.name = i.name "
-            "WHERE m.type = 'table' ORDER BY 1, i.name, c.seqno",
-        },
-        "postgres": {
-            "columns": "SELECT table_name, ordinal_position, column_name, data_type, is_nullable, column_default "
-            "FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2",
-            "indexes": "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 2",
-            "constraints": "SELECT table_name, constraint_type, constraint_name FROM "
-            "information_schema.table_constraints WHERE table_schema = 'public' "
-            "AND constraint_type <> 'CHECK' ORDER BY 1, 2, 3",
-        },
-    }
-    return {name: await asked(engine, place, sql) for name, sql in wishes[engine].items()}
-
-
-# What later columns of older rows hold.
-LATER = {"inboxes": (0, 0), "handouts": (0, None)}
-
-
-def without_version(rows: Rows) -> Rows:
-    """Rows but for the one that a migration is to change."""
-    return {**rows, "meta": [row for row in rows["meta"] if row[0] != "schema"]}
-
-
-def brought_forward(rows: Rows) -> Rows:
-    """Rows of the first schema as they are in this one."""
-    longer = {table: [(*row, *LATER[table]) for row in rows[table]] for table in LATER}
-    return without_version({**rows, **longer})
+COUNT = 300
+versions = pytest.mark.parametrize("version", RELEASED)
 
 
 async def opened(engine: Engine, place: str) -> str:
@@ -132,19 +40,23 @@ async def opened(engine: Engine, place: str) -> str:
         return str(bench.store.epoch)
 
 
+def new_ids() -> Ids:
+    return Ids(FakeClock(), SeededRandomness(79))
+
+
 # -- it works ----------------------------------------------------------------------------------------------------------
 
 
-@requirement("O1", "A2")
-async def test_a_store_of_schema_1_opens_with_the_tables_of_a_fresh_one(
-    engine: Engine, place: str, tmp_path: Path, postgres: str
+@requirement("O1", "O6", "A2")
+@versions
+async def test_a_store_of_a_released_schema_opens_with_the_tables_of_a_fresh_one(
+    engine: Engine, place: str, tmp_path: Path, postgres: str, version: int
 ) -> None:
     (tmp_path / "fresh").mkdir()
     fresh = await place_for(engine, tmp_path / "fresh", postgres)
     await opened(engine, fresh)
-    await write_first(engine, place)
-    first = await shape_of(engine, place)
-    assert first != await shape_of(engine, fresh)
+    await write_release(engine, place, version, rows_of(version, COUNT))
+    assert await shape_of(engine, place) != await shape_of(engine, fresh)
 
     assert await opened(engine, place) == "the first epoch"
 
@@ -152,48 +64,47 @@ async def test_a_store_of_schema_1_opens_with_the_tables_of_a_fresh_one(
     assert await asked(engine, place, "SELECT value FROM meta WHERE name = 'schema'") == [(str(SCHEMA_VERSION),)]
 
 
-@requirement("O1", "P1")
-async def test_every_row_is_kept_and_a_second_opening_changes_nothing(engine: Engine, place: str) -> None:
-    await write_first(engine, place)
-    before = await rows_of(engine, place)
-    assert before["events"] == sorted(ROWS["events"], key=repr)
+@requirement("O1", "O6", "P1")
+@versions
+async def test_every_row_is_kept_and_a_second_opening_changes_nothing(engine: Engine, place: str, version: int) -> None:
+    rows = rows_of(version, COUNT)
+    await write_release(engine, place, version, rows)
+    assert all(len(some) > 1 for some in rows.values())
+    assert len(rows["activities"]) > 100
     for _ in range(2):
         await opened(engine, place)
-        assert without_version(await rows_of(engine, place)) == brought_forward(before)
-        for table in NEW:
-            assert await asked(engine, place, f"SELECT * FROM {table}") == []  # noqa: S608
+        assert await kept_rows(engine, place, version) == without_version(rows)
+        assert {row[0] for row in await asked(engine, place, "SELECT hop FROM activities")} == {0}
 
 
 @requirement("O1", "A2")
-async def test_every_statement_works_on_a_store_that_was_brought_forward(engine: Engine, place: str) -> None:
-    await write_first(engine, place)
+@versions
+async def test_statements_work_on_a_store_that_was_brought_forward(engine: Engine, place: str, version: int) -> None:
+    await write_release(engine, place, version, rows_of(version, COUNT))
     async with bench_on(engine, place) as bench:
-        mark = {"person_id": "person-1", "workspace_id": "workspace-1", "seq": 3}
-        from tests.store.bench import write
-
+        mark = {"person_id": "p", "workspace_id": "w", "seq": 3}
         await bench.run(write(("save_read_mark", mark)))
         await bench.run(write(("save_read_mark", {**mark, "seq": 2})))
-        person = {"person_id": "person-1", "created_at": 1, "expires_at": 2}
+        person = {"person_id": "id 1 é", "created_at": 1, "expires_at": 2}
         await bench.run(write(("insert_login", {"hash": "h", **person}), ("insert_session", {"hash": "h", **person})))
-        ((_, _, _, name, _),) = await bench.store.rows("person_by_session", {"hash": "h"})
-        assert name == "Ada é"
-        assert len(await bench.store.rows("events_after", {"org_id": "org-1", "seq": 0, "count": 99})) == 39
-    assert await asked(engine, place, "SELECT seq FROM read_marks") == [(3,)]
+        assert (await bench.store.rows("person_by_session", {"hash": "h"}))[0][3] == "name 1 é"
+        assert await bench.run(numbered("workspace_id 7 é")) == 8
+    assert await asked(engine, place, "SELECT seq FROM read_marks WHERE person_id = 'p'") == [(3,)]
 
 
 # -- the way back ------------------------------------------------------------------------------------------------------
 
 
-@requirement("O1")
-async def test_sqlite_leaves_a_copy_of_what_was_for_its_owner_alone(tmp_path: Path) -> None:
-    place = str(tmp_path / "molecule.db")
-    await write_first("sqlite", place)
-    before = await rows_of("sqlite", place)
+@requirement("O1", "O5")
+@versions
+async def test_sqlite_leaves_a_copy_of_what_was_for_its_owner_alone(tmp_path: Path, version: int) -> None:
+    place, rows = str(tmp_path / "molecule.db"), rows_of(version, COUNT)
+    await write_release("sqlite", place, version, rows)
     first = await shape_of("sqlite", place)
     await opened("sqlite", place)
-    copy = tmp_path / "molecule.schema-1.db"
+    copy = tmp_path / f"molecule.schema-{version}.db"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert await rows_of("sqlite", str(copy)) == before
+    assert await kept_rows("sqlite", str(copy), version) == without_version(rows)
     assert await shape_of("sqlite", str(copy)) == first
     assert not list(tmp_path.glob("*.part*"))
     # The copy put back is opened as any other.
@@ -201,22 +112,63 @@ async def test_sqlite_leaves_a_copy_of_what_was_for_its_owner_alone(tmp_path: Pa
     back.mkdir()
     copy.rename(back / "molecule.db")
     await opened("sqlite", str(back / "molecule.db"))
-    assert without_version(await rows_of("sqlite", str(back / "molecule.db"))) == brought_forward(before)
+    assert await kept_rows("sqlite", str(back / "molecule.db"), version) == without_version(rows)
+
+
+@requirement("O5")
+@versions
+async def test_postgres_leaves_a_copy_of_what_was_that_goes_back_and_forward_again(
+    tmp_path: Path, postgres: str, version: int
+) -> None:
+    place, back, rows = await new_database(postgres), await new_database(postgres), rows_of(version, COUNT)
+    await write_release("postgres", place, version, rows)
+    first = await shape_of("postgres", place)
+    await open_and_close(place, tmp_path)
+    (copy,) = tmp_path.iterdir()
+    assert copy.name == f"molecule.schema-{version}.postgres.db"
+    assert (stat.S_IMODE(copy.stat().st_mode), fault_of(copy)) == (0o600, "")
+    await restore_postgres(copy, back, ids=new_ids())
+    assert (await kept_rows("postgres", back, version))["activities"] == without_version(rows)["activities"]
+    assert await shape_of("postgres", back) == first
+    await opened("postgres", back)
+    assert await shape_of("postgres", back) == await shape_of("postgres", place)
+
+
+async def open_and_close(place: str, folder: Path) -> None:
+    """A PostgreSQL store as the server opens it: with a folder for copies."""
+    ids, limits = new_ids(), Limits()
+    store = PostgresStore(place, clock=FakeClock(), ids=ids, limits=limits, ring=lambda _keys: None, copies=folder)
+    try:
+        await store.open()
+    finally:
+        await store.close()
+
+
+@requirement("O5")
+async def test_postgres_does_not_migrate_if_no_copy_can_be_made(tmp_path: Path, postgres: str) -> None:
+    place, rows = await new_database(postgres), rows_of(2, COUNT)
+    await write_release("postgres", place, 2, rows)
+    first = await shape_of("postgres", place)
+    with pytest.raises(BackupFailed, match="No such file"):
+        await open_and_close(place, tmp_path / "nowhere")
+    assert await shape_of("postgres", place) == first
+    assert await kept_rows("postgres", place, 2) == without_version(rows)
 
 
 @requirement("O1")
 async def test_what_an_earlier_try_left_is_no_obstacle(tmp_path: Path) -> None:
-    place = str(tmp_path / "molecule.db")
-    await write_first("sqlite", place)
+    place, rows = str(tmp_path / "molecule.db"), rows_of(1, COUNT)
+    await write_release("sqlite", place, 1, rows)
     (tmp_path / "molecule.schema-1.part").write_bytes(b"half a copy")
     (tmp_path / "molecule.schema-1.db").write_bytes(b"an older copy")
     await opened("sqlite", place)
-    assert len(await asked("sqlite", str(tmp_path / "molecule.schema-1.db"), "SELECT * FROM events")) == 39
+    assert await kept_rows("sqlite", str(tmp_path / "molecule.schema-1.db"), 1) == without_version(rows)
 
 
 @requirement("O1")
-async def test_a_fresh_store_leaves_no_copy(tmp_path: Path) -> None:
+async def test_a_fresh_store_leaves_no_copy(tmp_path: Path, postgres: str) -> None:
     await opened("sqlite", str(tmp_path / "molecule.db"))
+    await open_and_close(await new_database(postgres), tmp_path)
     assert not list(tmp_path.glob("*schema*"))
 
 
@@ -224,18 +176,20 @@ async def test_a_fresh_store_leaves_no_copy(tmp_path: Path) -> None:
 
 FAILING = {
     "a later step": lambda steps: [*steps, "CREATE TABLE more (a TEXT)", "CREATE TABLE more (a TEXT)"],
-    "the first step": lambda steps: ["CREATE TABLE logins (a TEXT)", *steps],
+    "the first step": lambda steps: ["CREATE TABLE events (a TEXT)", *steps],
     "within a step": lambda steps: [step + "\nINSERT INTO nowhere VALUES (1);" for step in steps],
 }
 
 
 @requirement("O1", "P1")
 @pytest.mark.parametrize("kind", FAILING)
+@versions
 async def test_a_step_that_fails_leaves_everything_as_it_was(
-    engine: Engine, place: str, monkeypatch: pytest.MonkeyPatch, kind: str
+    engine: Engine, place: str, monkeypatch: pytest.MonkeyPatch, kind: str, version: int
 ) -> None:
-    await write_first(engine, place)
-    before, first = await rows_of(engine, place), await shape_of(engine, place)
+    rows = rows_of(version, COUNT)
+    await write_release(engine, place, version, rows)
+    first = await shape_of(engine, place)
     module = sqlite_module if engine == "sqlite" else postgres_module
     load: Callable[..., list[str]] = module.load_migrations
     with monkeypatch.context() as planted:
@@ -244,24 +198,25 @@ async def test_a_step_that_fails_leaves_everything_as_it_was(
         with pytest.raises((StoreDamaged, StoreUnavailable)):
             await store.open()
         await store.close()
-    assert await rows_of(engine, place) == before
+    assert await kept_rows(engine, place, version) == without_version(rows)
     assert await shape_of(engine, place) == first
     assert await opened(engine, place) == "the first epoch"  # and the next start brings it forward
 
 
 @requirement("O1")
 async def test_a_copy_that_cannot_be_made_stops_the_migration(tmp_path: Path) -> None:
-    place = tmp_path / "molecule.db"
-    await write_first("sqlite", str(place))
-    before = await rows_of("sqlite", str(place))
+    place, rows = tmp_path / "molecule.db", rows_of(1, COUNT)
+    await write_release("sqlite", str(place), 1, rows)
     (tmp_path / "molecule.schema-1.db").mkdir()
     store = open_store("sqlite", str(place))
     with pytest.raises((StoreDamaged, OSError)):
         await store.open()
     await store.close()
-    assert await rows_of("sqlite", str(place)) == before
+    assert await kept_rows("sqlite", str(place), 1) == without_version(rows)
 
 
-def test_the_steps_are_numbered_without_a_gap_up_to_this_version() -> None:
+@requirement("O6")
+def test_the_steps_are_numbered_without_a_gap_and_every_release_has_its_schema() -> None:
     for version in range(1, SCHEMA_VERSION + 1):
         assert len(queries.load_migrations("sqlite", version)) == SCHEMA_VERSION - version
+    assert set(RELEASED) == set(range(1, SCHEMA_VERSION))

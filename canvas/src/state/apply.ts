@@ -2,9 +2,9 @@
 
 import type { EventFrame, SnapshotWorkspace } from "../wire";
 import { deliveryOf, stepped, type Step } from "./delivery";
-import { lineOfAgentEvent, lineOfUserEvent, withLine } from "./lines";
+import { lineOfAgentEvent, lineOfUserEvent, withKept, withLine } from "./lines";
 import { sameSeat, seatOf, type Chat, type Delivery, type Line, type Seat, type State, type Workspace } from "./model";
-import { members, number, text, type Members } from "./reading";
+import { list, members, number, text, type Members } from "./reading";
 
 export function apply(state: State, frame: EventFrame): State {
   return applyAll(state, [frame]);
@@ -105,6 +105,17 @@ class Draft {
     this.chats ??= new Map(this.base.chats);
     this.chats.set(workspaceId, withLine(this.chats.get(workspaceId), line));
   }
+
+  keepLines(workspaceId: string, kept: readonly number[]): void {
+    const chat = (this.chats ?? this.base.chats).get(workspaceId);
+    if (chat === undefined) return;
+    this.chats ??= new Map(this.base.chats);
+    this.chats.set(workspaceId, withKept(chat, kept));
+  }
+}
+
+function pruned(draft: Draft, frame: EventFrame): void {
+  draft.keepLines(frame.workspace_id, list(frame.payload, "kept").filter((each) => typeof each === "number"));
 }
 
 function whole(draft: Draft, frame: EventFrame, payload: Members): void {
@@ -260,4 +271,5 @@ const CHANGES = new Map<string, Change>([
   ["PEOPLE_CHANGED", nothing],
   ["BROADCAST_MESSAGE", nothing],
   ["ACTIVITY_LOGGED", nothing],
+  ["CHAT_PRUNED", pruned],
 ]);

@@ -136,6 +136,11 @@ function merge(known: readonly Line[], more: readonly Line[]): readonly Line[] {
   return [...byId.values()].sort((one, other) => one.seq - other.seq);
 }
 
+/** The chat after old lines went: `kept` are the agent's lines that are still there. What is on the page stays on it. */
+export function withKept(chat: Chat, kept: readonly number[]): Chat {
+  return { ...chat, unread: Math.min(kept.filter((seq) => seq > chat.readSeq).length, MOST_UNREAD) };
+}
+
 /** The chat after the person read it up to `seq`. */
 export function readUpTo(chat: Chat, seq: number): Chat {
   if (seq <= chat.readSeq) return chat;

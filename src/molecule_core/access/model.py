@@ -6,11 +6,12 @@ from msgspec import Struct
 
 
 class Kind(StrEnum):
-    """The three kinds of credential. They share no table."""
+    """The kinds of credential. They share no table; the one for figures opens nothing else and is no one's."""
 
     PERSON = "person"
     WORKSPACE = "workspace"
     ADMIN = "admin"
+    METRICS = "metrics"
 
 
 class Role(StrEnum):
@@ -89,3 +90,6 @@ class Login(Struct, frozen=True):
 
 ADMIN = Caller(kind=Kind.ADMIN, id="admin", org_id="", role=Role.OWNER, name="admin")
 """The holder of the server's own token: an owner of every organisation."""
+
+METRICS = Caller(kind=Kind.METRICS, id="metrics", org_id="", role=Role.VIEWER, name="metrics")
+"""The holder of the token that reads the server's figures."""

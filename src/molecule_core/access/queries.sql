@@ -119,3 +119,37 @@ UPDATE sessions SET ended_at = :now WHERE hash = :hash AND ended_at IS NULL;
 SELECT p.id, p.org_id, p.role, p.name, s.expires_at
 FROM sessions s JOIN persons p ON p.id = s.person_id
 WHERE s.hash = :hash AND s.ended_at IS NULL AND p.removed_at IS NULL;
+
+-- name: spent_logins
+-- links that expired before a time, in order of their hashes
+SELECT hash FROM logins WHERE hash > :hash AND expires_at < :before ORDER BY hash LIMIT :count;
+
+-- name: forget_login
+-- a link that opens nothing any more
+DELETE FROM logins WHERE hash = :hash;
+
+-- name: spent_sessions
+-- sessions that ended or expired before a time, in order of their hashes
+SELECT hash FROM sessions
+WHERE hash > :hash AND (expires_at < :before OR ended_at < :before) ORDER BY hash LIMIT :count;
+
+-- name: forget_session
+-- a session that opens nothing any more
+DELETE FROM sessions WHERE hash = :hash;
+
+-- name: spent_person_tokens
+-- tokens that expired or were revoked before a time, in order of their hashes
+SELECT hash FROM person_tokens
+WHERE hash > :hash AND (expires_at < :before OR revoked_at < :before) ORDER BY hash LIMIT :count;
+
+-- name: forget_person_token
+-- a token that opens nothing any more
+DELETE FROM person_tokens WHERE hash = :hash;
+
+-- name: spent_workspace_tokens
+-- tokens that were revoked before a time, in order of their hashes
+SELECT hash FROM workspace_tokens WHERE hash > :hash AND revoked_at < :before ORDER BY hash LIMIT :count;
+
+-- name: forget_workspace_token
+-- a token that opens nothing any more
+DELETE FROM workspace_tokens WHERE hash = :hash;

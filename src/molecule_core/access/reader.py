@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from molecule_core.access.memory import Remembered
-from molecule_core.access.model import ADMIN, Caller, Invitation, Kind, Person, Role, Token
+from molecule_core.access.model import ADMIN, METRICS, Caller, Invitation, Kind, Person, Role, Token
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import NotFound
 from molecule_core.ground.tokens import PERSON_PREFIX, SESSION_PREFIX, WORKSPACE_PREFIX, hash_of, id_of, prefix_of
@@ -20,10 +20,13 @@ class AccessReader(Mirror):
 
     KINDS = ("credential", "holder")
 
-    def __init__(self, store: Store, clock: Clock, admin_token: str, memory: Remembered) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, admin_token: str, memory: Remembered, metrics_token: str = ""
+    ) -> None:
         self._store = store
         self._clock = clock
         self._admin_hash = hash_of(admin_token)
+        self._metrics_hash = hash_of(metrics_token) if metrics_token else ""
         self._memory = memory
         self._when_ended: Callable[[str, int], None] = lambda _hash, _at: None
         self._when_changed: Callable[[str], None] = lambda _holder: None
@@ -55,6 +58,8 @@ class AccessReader(Mirror):
     async def _look_up(self, token: str, hashed: str) -> Caller | None:
         if hmac.compare_digest(hashed, self._admin_hash):
             return ADMIN
+        if hmac.compare_digest(hashed, self._metrics_hash):
+            return METRICS
         prefix = prefix_of(token)
         if prefix == WORKSPACE_PREFIX:
             return _workspace(await self._store.rows("workspace_by_token", {"hash": hashed}))

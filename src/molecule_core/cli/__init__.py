@@ -47,6 +47,12 @@ def _doctor() -> click.Command:
     return command
 
 
+def _prune() -> click.Command:
+    from molecule_core.cli.prune import command
+
+    return command
+
+
 def _login_link() -> click.Command:
     from molecule_core.cli.login_link import command
 
@@ -74,6 +80,7 @@ VERBS = {
     "chains": ("Message chains that ran into a limit.", _chains),
     "backup": ("Copy the store while it is in use.", _backup),
     "restore": ("Put a copy back.", _restore),
+    "prune": ("Delete what is old and handled now, or say what would go.", _prune),
     "doctor": ("Look for what is wrong, and say what to do.", _doctor),
 }
 

@@ -1,11 +1,12 @@
 """`molecule backup`: a copy of the store, also while it is in use."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import click
 
-from molecule_core.cli.options import refuse_postgres, settings_from, state_options
+from molecule_core.cli.options import BACKUP_STAMP, prepare_state, settings_from, state_options
 from molecule_core.store.backup import back_up
 
 
@@ -15,6 +16,11 @@ from molecule_core.store.backup import back_up
 def command(copy: Path, **flags: Any) -> None:
     """Write one consistent copy of the store to COPY, a new file. A running server goes on."""
     settings = settings_from(**flags)
-    refuse_postgres(settings, "pg_dump --format=custom --file=COPY DATABASE")
-    size = back_up(settings.state, copy)
+    if settings.database:
+        from molecule_core.store.copies import back_up_postgres
+
+        size = asyncio.run(back_up_postgres(settings.database, copy))
+    else:
+        size = back_up(settings.state, copy)
+    (prepare_state(settings) / BACKUP_STAMP).write_text(f"{copy.name}\n", encoding="utf-8")
     click.echo(f"{copy}: {size:,} bytes. The admin token is not in it.")

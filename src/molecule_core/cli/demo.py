@@ -30,7 +30,8 @@ from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.errors import BadSettings, StateInUse
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.settings import Settings, environment
-from molecule_core.server import Server, serve
+from molecule_core.server import Server
+from molecule_core.serving import serve
 from molecule_core.store.backup import is_in_use
 
 FOLDER = "demo"

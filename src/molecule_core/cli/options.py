@@ -15,6 +15,8 @@ from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN, new_admin_token
 
 F = TypeVar("F", bound=Callable[..., Any])
 ADMIN_TOKEN_FILE = "admin-token"
+BACKUP_STAMP = "last-backup"
+"""A file of the state folder whose time tells of the last backup."""
 
 
 def state_options(command: F) -> F:
@@ -94,9 +96,3 @@ def _kept_token(path: Path) -> str:
     if len(token) < SHORTEST_OWN_TOKEN:
         raise BadSettings(reason=f"{path} holds no admin token; remove the file, and the next start makes a new one")
     return token
-
-
-def refuse_postgres(settings: Settings, tool: str) -> None:
-    """PostgreSQL brings its own tools for copies. Raises BadSettings, which names them."""
-    if settings.database:
-        raise BadSettings(reason=f"the store is PostgreSQL; use its own tool: {tool}")

@@ -1,11 +1,12 @@
 """`molecule restore`: a copy in the place of the store."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import click
 
-from molecule_core.cli.options import refuse_postgres, settings_from, state_options
+from molecule_core.cli.options import settings_from, state_options
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.store.backup import restore
@@ -15,11 +16,19 @@ from molecule_core.store.backup import restore
 @click.argument("copy", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @state_options
 def command(copy: Path, **flags: Any) -> None:
-    """Put COPY in the place of the store. The server must not run; what was there is put aside, not deleted."""
+    """Put COPY in the place of the store. The server must not run; what was there is put aside, not deleted.
+
+    A database (PostgreSQL) must be empty: make a new one. A copy of either engine goes into either."""
     settings = settings_from(**flags)
-    refuse_postgres(settings, "pg_restore --clean --if-exists --dbname=DATABASE COPY")
     clock = SystemClock()
-    aside = restore(copy, settings.state, clock=clock, ids=Ids(clock, SystemRandomness()))
+    ids = Ids(clock, SystemRandomness())
+    if settings.database:
+        from molecule_core.store.copies import restore_postgres
+
+        asyncio.run(restore_postgres(copy, settings.database, ids=ids))
+        click.echo(f"restored {copy} into the database")
+        return
+    aside = restore(copy, settings.state, clock=clock, ids=ids)
     click.echo(f"restored {copy} to {settings.state}")
     if aside is not None:
         click.echo(f"the store that was there is now {aside}")

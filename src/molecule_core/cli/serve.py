@@ -6,7 +6,8 @@ import click
 
 from molecule_core.cli.options import admin_token, prepare_state, serve_options, settings_from
 from molecule_core.ground.logs import set_up_logs
-from molecule_core.server import Server, run
+from molecule_core.server import Server
+from molecule_core.serving import run
 
 
 @click.command("serve")

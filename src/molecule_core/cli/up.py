@@ -10,7 +10,8 @@ from molecule_core.cli.options import ADMIN_TOKEN_FILE, admin_token, prepare_sta
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.logs import set_up_logs
 from molecule_core.ground.settings import Settings
-from molecule_core.server import Server, run
+from molecule_core.server import Server
+from molecule_core.serving import run
 
 
 @click.command("up")

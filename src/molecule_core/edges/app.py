@@ -27,8 +27,10 @@ from molecule_core.ground.errors import (
 )
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import RouteMeter
 
 _log = logging.getLogger("molecule.http")
+_access = logging.getLogger("molecule.access")
 # No header that decides something may stand twice: two readers could take different ones.
 _UNPROVED = (MissingCredential, InvalidCredential)
 _ONCE = (b"host", b"authorization", b"x-workspace-id", b"origin", b"cookie")
@@ -37,12 +39,25 @@ _ONCE = (b"host", b"authorization", b"x-workspace-id", b"origin", b"cookie")
 class App:
     """Answers requests from the table of routes."""
 
-    def __init__(self, routes: Routes, guards: Guards, rates: Rates, *, ids: Ids, limits: Limits) -> None:
+    def __init__(
+        self,
+        routes: Routes,
+        guards: Guards,
+        rates: Rates,
+        refused: RouteMeter,
+        *,
+        ids: Ids,
+        limits: Limits,
+        access_log: bool,
+    ) -> None:
         self._routes = routes
         self.rates = rates
         self._guards = guards
         self._ids = ids
         self._limits = limits
+        self._access_log = access_log
+        self.refused = refused
+        """Counts what is answered before its route is known."""
 
     def admit(self, method: bytes, url: bytes, header_list: list[tuple[bytes, bytes]], visitor: Visitor) -> Call:
         """Guards a request before its body is read: host, route, size, credential, rate, reach. Raises a refusal.
@@ -110,14 +125,14 @@ class App:
         try:
             result = call.route.handler(call)
         except Exception as error:
-            done(self._refused(error))
+            done(self._refused(error, call))
             return None
         if isinstance(result, Answer):
             done(result)
         elif isinstance(result, Later):
-            result.future.add_done_callback(lambda future: done(self._settled(result, future)))
+            result.future.add_done_callback(lambda future: done(self._settled(result, future, call)))
         else:
-            return asyncio.get_running_loop().create_task(self._answer(result, done))
+            return asyncio.get_running_loop().create_task(self._answer(result, call, done))
         return None
 
     async def _identify_and_answer(self, call: Call, done: Callable[[Answer], None]) -> None:
@@ -128,11 +143,11 @@ class App:
             result = call.route.handler(call)
             if isinstance(result, Later):
                 await asyncio.wait((result.future,))
-                answer = self._settled(result, result.future)
+                answer = self._settled(result, result.future, call)
             else:
                 answer = result if isinstance(result, Answer) else await result
         except Exception as error:
-            answer = self._refused(error)
+            answer = self._refused(error, call)
         done(answer)
 
     async def _look_up(self, call: Call) -> Caller:
@@ -142,26 +157,47 @@ class App:
             call.standing = self.rates.stranger(call.address)
             raise
 
-    async def _answer(self, handling: Coroutine[Any, Any, Answer], done: Callable[[Answer], None]) -> None:
+    async def _answer(self, handling: Coroutine[Any, Any, Answer], call: Call, done: Callable[[Answer], None]) -> None:
         try:
             answer = await handling
         except Exception as error:
-            answer = self._refused(error)
+            answer = self._refused(error, call)
         done(answer)
 
-    def _settled(self, later: Later, future: "asyncio.Future[Any]") -> Answer:
+    def _settled(self, later: Later, future: "asyncio.Future[Any]", call: Call) -> Answer:
         try:
             return later.answer(future)
         except Exception as error:
-            return self._refused(error)
+            return self._refused(error, call)
 
-    def _refused(self, error: Exception) -> Answer:
+    def answered(self, call: Call | None, status: int, seconds: float) -> None:
+        """Counts an answer, and logs it if that is wanted: never the target itself, which may hold anything."""
+        meter = self.refused if call is None else call.route.meter
+        meter.answered(status, seconds)
+        if self._access_log:
+            what = "a request without a route" if call is None else f"{call.route.method} {call.route.path}"
+            about = {"status": status, "milliseconds": round(seconds * 1000), **({} if call is None else _about(call))}
+            _access.info("%s: %d", what, status, extra=about)
+
+    def _refused(self, error: Exception, call: Call) -> Answer:
         """A refusal as an answer; a mistake of ours is logged under a reference, and only that leaves."""
         if isinstance(error, MoleculeError):
             return refusal(error)
         reference = self._ids.new()
-        _log.error("a request failed, reference %s", reference, exc_info=error, extra={"reference": reference})
+        _log.error(
+            "a request failed, reference %s", reference, exc_info=error, extra={"reference": reference, **_about(call)}
+        )
         return refusal(Unexpected(reference=reference))
+
+
+def _about(call: Call) -> dict[str, str]:
+    """What a log says of a request."""
+    known = {"route": f"{call.route.method} {call.route.path}"}
+    if call.caller is not None:
+        known |= {"caller": call.caller.kind.value, "org": call.caller.org_id}
+    if call.workspace is not None:
+        known |= {"workspace": call.workspace.id, "org": call.workspace.org_id}
+    return known
 
 
 def refusal(error: MoleculeError, standing: Standing | None = None) -> Answer:

@@ -37,9 +37,13 @@ class Deadline:
         self._timer = None
         self._ring()
 
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return self._loop.time() - self._since
+
     def has_passed(self, seconds: float) -> bool:
         """Whether so many seconds have gone by since the beginning."""
-        return self._loop.time() >= self._since + seconds
+        return self.elapsed() >= seconds
 
     def end_with(self, deed: Callable[[], None], seconds: float) -> None:
         """Instead of ringing, does something in so many seconds, unless it is stopped."""

@@ -19,6 +19,8 @@ Work = Coroutine[Any, Any, None]
 class Sink(Protocol):
     """Where a listener's frames go."""
 
+    kind: str
+    """What operators call it."""
     resubscribes: bool
     """Whether its client knows what to do when it is told to load a snapshot."""
 

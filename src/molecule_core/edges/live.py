@@ -9,6 +9,7 @@ Above: the WebSocket (`edges/websocket.py`) and the event stream (`edges/stream.
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -53,20 +54,26 @@ class Live:
         self._channels: dict[str, _Channel] = {}
         self._ends: dict[str, int] = {}
         self._pinging: asyncio.Task[None] | None = None
+        self.cuts = Counter[str]()
+
+    def kinds(self) -> Counter[str]:
+        """How many listen, by the kind of their channel."""
+        return Counter(each.sink.kind for channel in self._channels.values() for each in channel.listeners())
 
     async def open(self, listener: Listener) -> None:
         """A channel begins: it is told what happens from now on."""
         (await self._channel_of(listener.org_id)).add(listener)  # from here on it can be ended
         head = await self._feed.head(listener.org_id)
-        listener.say(self._hello(listener, head), head)
+        listener.say(self._hello(listener, head, await self._feed.oldest(listener.org_id)), head)
         await self._go_on(listener, head)
 
-    def _hello(self, listener: Listener, head: int) -> Hello:
+    def _hello(self, listener: Listener, head: int, oldest: int) -> Hello:
         return Hello(
             protocol=PROTOCOL,
             epoch=self._feed.epoch(),
             org_id=listener.org_id,
             head=head,
+            oldest=oldest,
             user=user_of(listener.caller),
             heartbeat_s=self._limits.live_seconds,
             server_time=rfc3339(self._clock.now()),
@@ -78,6 +85,8 @@ class Live:
         head = await self._feed.head(listener.org_id)
         after = head if after is None else after
         reason = self._why_not(listener, after, epoch, head)
+        if not reason and after + 1 < await self._feed.oldest(listener.org_id):
+            reason = "pruned"
         if reason:
             listener.say(SnapshotRequired(reason), head)
             if listener.sink.resubscribes:
@@ -267,6 +276,7 @@ class _Channel:
 
     async def catch_up(self, listener: Listener) -> None:
         """Reads from the listener's own cursor until there is nothing that the others were told and it was not."""
+        began = listener.cursor
         while listener.cursor < self._told:
             page = await self._feed.after(scope_of(self._org, listener), listener.cursor, _PAGE, self._told)
             for notice in page.notices:
@@ -275,6 +285,12 @@ class _Channel:
                     await listener.sink.drained()
             listener.cursor = max(listener.cursor, page.upto)
             await checkpoint()  # an engine that answers at once must not keep the others waiting
+            if listener.cursor >= self._told and began + 1 < await self._feed.oldest(self.org_id):
+                # Retention went by while it read: some of what it was to be told may be gone.
+                listener.say(SnapshotRequired("pruned"), listener.cursor)
+                if listener.sink.resubscribes:
+                    return
+                began = listener.cursor
         listener.live = True
         self._tell_tasks(listener)
 
@@ -303,7 +319,10 @@ class _Channel:
             except StoreUnavailable:
                 await pause(self._clock, _STORE_SECONDS)
             except Exception:
-                _log.exception("live events of an organisation have stopped; its channels are closed to start over")
+                _log.exception(
+                    "live events of an organisation have stopped; its channels are closed to start over",
+                    extra={"org": self.org_id},
+                )
                 for listener in list(self.listeners()):
                     listener.live = False
                     listener.sink.cut(INTERNAL, "the server made a mistake; resume")

@@ -1,19 +1,17 @@
-"""Messages over REST and JSON-RPC: send, notify, read, acknowledge, chat."""
+"""Messages over REST and JSON-RPC: send, notify, broadcast, report. What comes of them is read in `edges/inbox.py`."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from molecule_core.access.model import Caller, Kind, Role
 from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_headers, problem_of
 from molecule_core.edges.rates import SENDING, Rates
 from molecule_core.edges.routes import (
     EVERYBODY,
-    PEOPLE,
     WORKSPACE,
     Answer,
     Call,
@@ -22,12 +20,10 @@ from molecule_core.edges.routes import (
     Route,
     Who,
     json_answer,
-    plain_text,
     whole_number,
 )
-from molecule_core.ground.clock import SECOND, Clock, rfc3339
+from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import (
-    CursorGone,
     InvalidCaller,
     InvalidField,
     InvalidMessage,
@@ -35,30 +31,24 @@ from molecule_core.ground.errors import (
     NotTaken,
 )
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import MessageMeter
 from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id, shorten
-from molecule_core.messages.handing import Handing
+from molecule_core.ground.tracing import Span, Tracing
 from molecule_core.messages.model import (
     LOGGABLE,
-    RECEIVE,
     STATUSES,
     Announcement,
     Draft,
-    Filters,
     LogEntry,
     Receipt,
     Sender,
-    Shown,
 )
-from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.tracking import Tracking
 from molecule_core.messages.turns import rpc_answer
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import PUSH
 from molecule_core.wire.a2a import error_answer, is_envelope, queued_answer, read_send, rpc_id_of
-from molecule_core.wire.activity import ActivityRow, ChatPage
-
-_OWN_READ = Who(EVERYBODY, Reach.OWN, Role.VIEWER)
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+from molecule_core.wire.trace import trace_parent
 
 
 class Notice(Struct):
@@ -69,41 +59,25 @@ class Notice(Struct):
     in_reply_to: str | None = None
 
 
-class Ack(Struct):
-    """What is handled: one message, or all up to a number. `attempt` names the hand-over it is for."""
-
-    acked_seq: int | None = None
-    activity_id: str | None = None
-    attempt: int | None = None
-
-
-class ReadUpTo(Struct):
-    """How far a person has read: the `seq` of a chat's message."""
-
-    seq: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-
-
 class MessageEdge:
     """The routes of messages."""
 
     def __init__(
         self,
         writer: MessageWriter,
-        handing: Handing,
-        reader: MessageReader,
         tracking: Tracking,
         rates: Rates,
+        counted: MessageMeter,
         *,
-        clock: Clock,
         limits: Limits,
+        tracing: Tracing | None,
     ) -> None:
+        self._tracing = tracing
         self._rates = rates
         self._writer = writer
-        self._handing = handing
         self._tracking = tracking
-        self._reader = reader
-        self._clock = clock
         self._limits = limits
+        self._counted = counted
 
     def routes(self) -> list[Route]:
         """The rows for the table."""
@@ -122,14 +96,7 @@ class MessageEdge:
                 Notice,
                 counts=SENDING,
             ),
-            Route(
-                "GET", f"{one}/activity", self.activity, _OWN_READ, "Read the log or the inbox", None, list[ActivityRow]
-            ),
-            Route("GET", f"{one}/activities", self.activity, _OWN_READ, "The same", None, list[ActivityRow]),
             Route("POST", f"{one}/activity", self.report, own_agent, "Report on one's own work", LogEntry),
-            Route("POST", f"{one}/activity/ack", self.ack, own_agent, "Say what is handled", Ack),
-            Route("GET", f"{one}/chat-history", self.chat, _OWN_READ, "Read the chat with the user", None, ChatPage),
-            Route("POST", f"{one}/chat/read", self.read_chat, Who(PEOPLE, Reach.OWN), "Say what was read", ReadUpTo),
         ]
 
     # -- in ------------------------------------------------------------------------------------------------------------
@@ -145,28 +112,46 @@ class MessageEdge:
 
         def answer(future: "asyncio.Future[Receipt]") -> Answer:
             try:
-                return _queued(rpc_id, future.result())
-            except SPOKEN_IN_JSON_RPC as error:
-                return _rpc_refusal(rpc_id, error, speaks_rpc, version)
+                receipt = future.result()
+            except MoleculeError as error:
+                return refused(error)
+            self._counted.accepted += 1
+            if span is not None:
+                span.end()
+            return _queued(rpc_id, receipt)
 
+        def refused(error: MoleculeError) -> Answer:
+            self._counted.refused += 1
+            if span is not None:
+                span.end(problem_of(error).code)
+            return _rpc_refusal(rpc_id, error, speaks_rpc, version)
+
+        span: Span | None = None
         try:
             draft = self._draft(call, body, version)
-        except SPOKEN_IN_JSON_RPC as error:
-            return _rpc_refusal(rpc_id, error, speaks_rpc, version)
+            if self._tracing is not None:
+                about = {"molecule.workspace": call.target.id, "molecule.org": call.target.org_id}
+                span = self._tracing.begin("molecule.send", draft.trace_parent, about)
+                draft = structs.replace(draft, trace_parent=span.trace_parent)
+            future = self._writer.send(call.target.id, draft)
+        except MoleculeError as error:
+            return refused(error)
+        if span is not None:
+            writing = span.child("molecule.store")
+            future.add_done_callback(lambda _: writing.end())
         if call.target.delivery_mode == PUSH:
-            return self._send_and_wait(call, rpc_id, draft, answer)
-        return Later(self._writer.send(call.target.id, draft), answer)
+            return self._await_answer(call, rpc_id, future, answer)
+        return Later(future, answer)
 
-    async def _send_and_wait(
+    async def _await_answer(
         self,
         call: Call,
         rpc_id: str | int | None,
-        draft: Draft,
+        sending: "asyncio.Future[Receipt]",
         receipt_of: "Callable[[asyncio.Future[Receipt]], Answer]",
     ) -> Answer:
         """The answer of a push agent, or, if it has no time or its answer does not come soon, a receipt."""
         seconds = self._patience(call)
-        sending = self._writer.send(call.target.id, draft)
         await asyncio.wait((sending,))
         if sending.cancelled() or sending.exception() is not None:
             return receipt_of(sending)
@@ -207,6 +192,7 @@ class MessageEdge:
             intent=sent.intent,
             dedupe_key=dedupe_key,
             context_id=sent.context_id,
+            trace_parent=trace_parent(call.header(b"traceparent")) or trace_parent(_told_in(sent.params)),
         )
 
     def _idempotency_key(self, call: Call) -> str | None:
@@ -271,99 +257,6 @@ class MessageEdge:
             raise InvalidField(reason="duration_ms must be a number of milliseconds")
         return LogEntry(**fields)
 
-    # -- out -----------------------------------------------------------------------------------------------------------
-
-    async def activity(self, call: Call) -> Answer:
-        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox.
-
-        `since_id` says that what lies behind it is handled, if the agent itself asks and claims nothing."""
-        query = call.query()
-        filters = self._filters(query)
-        limits = self._limits
-        count = whole_number(query, "limit", least=1, most=limits.page_rows) or min(100, limits.page_rows)
-        wait = whole_number(query, "wait", least=0, most=limits.wait_seconds) or 0
-        lease = whole_number(query, "claim", least=1, most=limits.lease_seconds)
-        since_id = plain_text(query, "since_id")
-        if lease is not None:
-            rows = await self._claimed(call, lease, count, wait)
-        elif since_id is not None:
-            rows = await self._after(call, since_id, filters, count, wait)
-        else:
-            rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
-        includes = query.get("include", "").split(",")
-        with_peer = "peer_info" in includes
-        with_files = with_peer or "attachments" in includes
-        return json_answer([self._reader.show(row, with_peer=with_peer, with_files=with_files) for row in rows])
-
-    def _filters(self, query: dict[str, str]) -> Filters:
-        source = plain_text(query, "source")
-        if source not in (None, "canvas", "agent"):
-            raise InvalidField(reason="source must be canvas or agent")
-        since = whole_number(query, "since_secs", least=1, most=self._limits.since_seconds)
-        return Filters(
-            activity_type=plain_text(query, "type"),
-            source=source,
-            peer_id=plain_text(query, "peer_id"),
-            since=None if since is None else self._clock.now() - since * SECOND,
-            before=_time(query, "before_ts"),
-        )
-
-    async def _after(self, call: Call, since_id: str, filters: Filters, count: int, wait: int) -> list[Shown]:
-        seq = await self._reader.place(call.target.id, since_id)
-        if seq is None:
-            raise CursorGone(name="since_id")
-        if call.is_own and filters.activity_type in (None, RECEIVE):
-            return await self._handing.read_behind(call.target.id, seq, filters, count, wait=wait)
-        return await self._reader.after(call.target.id, seq, filters, count, wait=wait)
-
-    async def _claimed(self, call: Call, lease: int, count: int, wait: int) -> list[Shown]:
-        """Only the agent itself takes its mail."""
-        if not call.is_own:
-            raise InvalidField(reason="claim is for the workspace's own token; read without it")
-        return await self._handing.claim(call.target.id, lease_seconds=lease, count=count, wait=wait)
-
-    async def ack(self, call: Call) -> Answer:
-        """What is handled does not come again."""
-        ack = call.read(Ack)
-        if (ack.acked_seq is None) == (ack.activity_id is None):
-            raise InvalidField(reason="name either acked_seq or activity_id")
-        if ack.activity_id is not None:
-            floor = await self._handing.ack_one(call.target.id, ack.activity_id, ack.attempt)
-        else:
-            seq = ack.acked_seq or 0
-            if not 0 <= seq < 1 << 62:
-                raise InvalidField(reason="acked_seq must be the seq of a row")
-            floor = await self._handing.ack_upto(call.target.id, seq, ack.attempt)
-        return json_answer({"last_acked_seq": floor})
-
-    async def chat(self, call: Call) -> Answer:
-        """What the workspace and its users said, oldest first. `before` (an id) and `before_ts` page back, `after` (an
-        id) forward."""
-        query = call.query()
-        count = whole_number(query, "limit", least=1, most=self._limits.history_rows) or 100
-        page = await self._reader.chat(
-            call.target.id,
-            count=count,
-            before=_time(query, "before_ts"),
-            before_seq=await self._place(call, query, "before"),
-            after_seq=await self._place(call, query, "after"),
-        )
-        return json_answer(page)
-
-    async def _place(self, call: Call, query: dict[str, str], name: str) -> int | None:
-        activity_id = plain_text(query, name)
-        if activity_id is None:
-            return None
-        seq = await self._reader.place(call.target.id, activity_id)
-        if seq is None:
-            raise CursorGone(name=name)
-        return seq
-
-    async def read_chat(self, call: Call) -> Answer:
-        """What a person has read is not unread any more, in all of their browsers."""
-        await self._writer.mark_read(call.target.id, call.by.id, call.read(ReadUpTo).seq)
-        return json_answer({})
-
 
 def _queued(rpc_id: str | int | None, receipt: Receipt) -> Answer:
     at = rfc3339(receipt.created_at)
@@ -372,7 +265,7 @@ def _queued(rpc_id: str | int | None, receipt: Receipt) -> Answer:
 
 def _rpc_refusal(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: bool, version: str | None) -> Answer:
     """A refusal in JSON-RPC, if that is what the caller speaks; else it is raised on."""
-    if not speaks_rpc:
+    if not speaks_rpc or not isinstance(error, SPOKEN_IN_JSON_RPC):
         raise error
     row = problem_of(error)
     answer = json_answer(error_answer(rpc_id, row.rpc, error.text, row.code), row.status if version is None else 200)
@@ -380,20 +273,13 @@ def _rpc_refusal(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: boo
     return answer
 
 
+def _told_in(params: dict[str, Any]) -> object:
+    """The trace that a client names in the message's own metadata: some cannot set a header."""
+    return params["metadata"].get("traceparent")
+
+
 def sender_of(caller: Caller) -> Sender:
     """Who a message is from: never what the body says."""
     if caller.kind is Kind.WORKSPACE:
         return Sender(key=f"workspace:{caller.id}", workspace_id=caller.id, user_id=None, user_name=None)
     return Sender(key=f"{caller.kind.value}:{caller.id}", workspace_id=None, user_id=caller.id, user_name=caller.name)
-
-
-def _time(query: dict[str, str], name: str) -> int | None:
-    """A time of the query (RFC 3339, with an offset) in microseconds. Raises InvalidField."""
-    text = query.get(name)
-    if not text:
-        return None
-    try:
-        at: datetime = msgspec.convert(text.replace(" ", "+"), Moment)
-    except msgspec.ValidationError:
-        raise InvalidField(reason=f"{name} must be a time such as 2026-11-21T22:41:07Z") from None
-    return int(at.timestamp()) * SECOND + at.microsecond

@@ -318,6 +318,7 @@ class Connection(asyncio.Protocol):
             exchange.stream.close()
         if self._transport.is_closing():
             return
+        self.app.answered(exchange.call, answer.status, self._deadline.elapsed())
         if answer.take is not None:
             self._hand_over(answer.take, exchange.rate(answer))
             return

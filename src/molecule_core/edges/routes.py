@@ -11,12 +11,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from molecule_core.access.model import Caller, Kind, Role
 from molecule_core.edges.rates import Counts, Standing
 from molecule_core.ground.errors import InvalidField, InvalidJson, MethodNotAllowed, NoSuchRoute
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import RouteMeter
 from molecule_core.org.model import Workspace
 from molecule_core.wire import strictjson
 
@@ -176,6 +177,8 @@ class Route(Struct, frozen=True):
     """Whether the handler reads the body itself, as multipart/form-data, while it comes; larger ones are taken then."""
     media: str = "application/json"
     """What it answers with."""
+    meter: RouteMeter = field(default_factory=RouteMeter)
+    """What it has answered so far."""
 
     @property
     def unsafe(self) -> bool:

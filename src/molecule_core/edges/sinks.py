@@ -10,11 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from molecule_core.edges.listeners import Listener, Work
-from molecule_core.edges.live import INTERNAL, Live
+from molecule_core.edges.live import INTERNAL, SESSION_ENDED, TOO_SLOW, Live
 from molecule_core.ground.errors import StoreUnavailable
 
 # A client that does not take our farewell has this long before the line is cut.
 FAREWELL_SECONDS = 2.0
+RESTARTING = 1012
+"""The close code of a server that stops."""
+# What operators call them.
+_CUTS = {SESSION_ENDED: "session ended", TOO_SLOW: "too slow", INTERNAL: "trouble", RESTARTING: "restart"}
 _log = logging.getLogger("molecule.live")
 
 
@@ -23,6 +27,7 @@ class LiveConnection(asyncio.Protocol, ABC):
 
     A client that does not take what it is sent is not listened to either."""
 
+    kind = "stream"
     resubscribes = False
     _transport: asyncio.Transport
     _listener: Listener
@@ -62,9 +67,14 @@ class LiveConnection(asyncio.Protocol, ABC):
             _log.exception("a live channel has met a mistake of ours, and is closed to start over")
             self.cut(INTERNAL, "the server made a mistake; resume")
 
-    @abstractmethod
     def cut(self, code: int, reason: str) -> None:
         """Ends the channel."""
+        self._live.cuts[_CUTS[code]] += 1
+        self._end(code, reason)
+
+    @abstractmethod
+    def _end(self, code: int, reason: str) -> None:
+        """Ends the connection in the way of its protocol."""
 
     def _close_soon(self) -> None:
         """Closes once the client has taken what was said last; one that does not is cut off."""

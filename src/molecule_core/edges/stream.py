@@ -51,7 +51,7 @@ class Stream(LiveConnection):
         """A sign of life."""
         return b": alive\n\n"
 
-    def cut(self, code: int, _reason: str) -> None:
+    def _end(self, code: int, _reason: str) -> None:
         """Ends the stream; a reader that is too slow loses what it has not taken, and resumes."""
         if code == INTERNAL:
             self._close_soon()

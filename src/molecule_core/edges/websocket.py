@@ -17,12 +17,10 @@ from websockets.server import ServerProtocol
 from molecule_core.edges.listeners import Listener
 from molecule_core.edges.live import Live
 from molecule_core.edges.routes import Answer, Call
-from molecule_core.edges.sinks import FAREWELL_SECONDS, LiveConnection
+from molecule_core.edges.sinks import FAREWELL_SECONDS, RESTARTING, LiveConnection
 from molecule_core.ground.errors import WebSocketNeeded
 from molecule_core.views.feed import Notice
 from molecule_core.wire.live import Ping, Subscribe
-
-_RESTARTING = 1012
 
 
 class _Said(msgspec.Struct):
@@ -37,6 +35,7 @@ _SAID, _WISH = msgspec.json.Decoder(_Said), msgspec.json.Decoder(Subscribe)
 class Socket(LiveConnection):
     """One client's WebSocket, and the sink of its listener."""
 
+    kind = "websocket"
     resubscribes = True
 
     def __init__(self, live: Live, call: Call, org_id: str, credential: str) -> None:
@@ -116,7 +115,7 @@ class Socket(LiveConnection):
         if self._protocol.state is OPEN:
             self._send(data)
 
-    def cut(self, code: int, reason: str) -> None:
+    def _end(self, code: int, reason: str) -> None:
         """Says why, and closes; a client that does not take even that is cut off."""
         if self._protocol.state is OPEN:
             self._protocol.send_close(code, reason)
@@ -125,7 +124,7 @@ class Socket(LiveConnection):
 
     def shutdown(self) -> None:
         """The server stops."""
-        self.cut(_RESTARTING, "the server restarts; resume")
+        self.cut(RESTARTING, "the server restarts; resume")
         self._close_soon()
 
     def _flush(self) -> None:

@@ -336,6 +336,10 @@ class CommandFailed(MoleculeError):
     """that did not work: {reason}"""
 
 
+class PruneFailed(MoleculeError):
+    """{url} did not prune: {reason}. Name the --port of a running server and the --state-dir that holds its token."""
+
+
 class LoginLinkFailed(MoleculeError):
     """no login link: {reason}"""
 

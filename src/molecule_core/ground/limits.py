@@ -8,6 +8,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
+SPARE_FILES = 256
+"""Beside its connections, a server opens so many files at most: the store's, the logs, the libraries'."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -81,6 +83,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     )
     live_seconds: Annotated[Count, Meta(description="between two signs of life on a quiet live channel")] = 15
     frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
+    retention_days: Annotated[int, Meta(ge=0, description="what is old and handled is kept, days; 0: for ever")] = 7
+    retention_batch: Annotated[Count, Meta(description="rows that retention deletes at once")] = 500
+    prune_seconds: Annotated[Count, Meta(description="between two rounds of retention")] = 3600
     unread_count: Annotated[Count, Meta(description="unread messages of one chat are counted up to")] = 100
     look_again_seconds: Annotated[
         Count, Meta(description="with several processes: who waits looks again, should a wake-up get lost")

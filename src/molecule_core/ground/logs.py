@@ -10,6 +10,12 @@ from molecule_core.ground.clock import SECOND, rfc3339
 
 _CREDENTIAL = re.compile(r"mol_(ws|pt|ad|se|ln|in)_[A-Za-z0-9_-]{8,}|\b(?i:bearer)\s+\S+")
 _PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s@]+@")  # in an address such as postgresql://user:password@host
+_USERINFO = re.compile(r"(://)[^\s/:@]+@")  # a token alone stands there too
+_HEADER = re.compile(
+    r"""\b((?:set-)?cookie|(?:proxy-)?authorization)\b(b?["']?\s*[:=,]\s*b?["']?)(?!\[credential\])[^\r\n"']+""",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"""\b(password|passwd|pwd)(["']?\s*[=:]\s*["']?)[^\s"'&;,]+""", re.IGNORECASE)
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
@@ -25,7 +31,10 @@ def redact(text: str) -> str:
     """The text without anything that looks like a credential, or was named as one."""
     for secret in _hidden:
         text = text.replace(secret, "[credential]")
-    return _PASSWORD.sub(r"\1[credential]@", _CREDENTIAL.sub("[credential]", text))
+    text = _PASSWORD.sub(r"\1[credential]@", _CREDENTIAL.sub("[credential]", text))
+    for pattern in (_HEADER, _NAMED):
+        text = pattern.sub(r"\1\2[credential]", text)
+    return _USERINFO.sub(r"\1[credential]@", text)
 
 
 def _clean(text: str) -> str:
@@ -49,7 +58,8 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object a line: time, level, logger, message, process, and what more is known (`reference` of a failed
+    request, `route`, `org`, `workspace`, `exception`)."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The object, without credentials."""
@@ -58,6 +68,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            "process": str(record.process),
             **{name: str(value) for name, value in vars(record).items() if name not in _OWN},
         }
         if record.exc_info:

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct, field
 from molecule_core.ground.addresses import NetPolicy
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -32,6 +33,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Host names it answers for, beside its own and those of loopback."""
     push_networks: tuple[str, ...] = ()
     """Networks (`10.20.0.0/16`) that urls of agents may lead to beside public addresses, over http too."""
+    metrics_token: str = ""
+    """Opens /metrics and nothing else; empty: only the admin token opens it."""
+    otel_endpoint: str = ""
+    """Where spans go (OTLP over HTTP); empty: none are made, unless OTEL_EXPORTER_OTLP_ENDPOINT names a place."""
+    access_log: bool = False
+    """Whether each request is logged, without its query."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
     limits: Limits = field(default_factory=Limits)
@@ -113,6 +120,8 @@ def _checked(values: dict[str, Any], limits: dict[str, Any]) -> Settings:
     for name, value in limits.items():
         if isinstance(value, str) and not (value.isascii() and value.isdigit()):
             raise BadSettings(reason=f"Expected a whole number, got {value!r} - at `$.limits.{name}`")
+    if 0 < len(str(values.get("metrics_token", ""))) < SHORTEST_OWN_TOKEN:
+        raise BadSettings(reason=f"metrics_token must have at least {SHORTEST_OWN_TOKEN} characters")
     try:
         settings = msgspec.convert({**values, "limits": limits}, Settings, strict=False)
     except msgspec.ValidationError as error:

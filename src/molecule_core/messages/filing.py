@@ -18,7 +18,7 @@ from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import clean_file_name, shorten
 from molecule_core.messages import rules
 from molecule_core.messages.attachments import claimed_type, may_read, uri_of
-from molecule_core.messages.model import KIND_UPLOAD, RECEIVE, Activity, Sender, StoredFile
+from molecule_core.messages.model import KIND_UPLOAD, RECEIVE, UNMENTIONED, Activity, Sender, StoredFile
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import may_talk
@@ -28,8 +28,6 @@ from molecule_core.store.journal import log_key, org_key
 from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS, no_timer, timer
 
-UNMENTIONED = "unmentioned-file"
-"""The kind of the timer that asks whether a message mentions a file by now."""
 _SUMMARY_LENGTH = 80
 _HOUR = 3600 * SECOND
 # Ids that are looked up together when the folder is swept.

@@ -102,6 +102,7 @@ class Shown(Struct, frozen=True):
     root_id: str | None
     hop: int
     cause_id: str | None
+    trace_parent: str | None
     attempt: int | None = None
     """How often it was handed out, this time included; None where the row was not handed out by a claim."""
 
@@ -133,6 +134,8 @@ class Draft(Struct, frozen=True):
     intent: str
     dedupe_key: str | None
     context_id: str | None
+    trace_parent: str | None = None
+    """Of which trace it is part (W3C `traceparent`)."""
 
 
 class Receipt(Struct, frozen=True):
@@ -236,6 +239,8 @@ class Span(Struct, frozen=True):
 
 # What becomes of a message, as its sender may see it; `stored` is told by the message itself.
 STORED, WAKE_ASKED, HANDED_OVER, ACKED, DEAD = "stored", "wake_asked", "handed_over", "acked", "dead"
+UNMENTIONED = "unmentioned-file"
+"""The kind of the timer that asks whether a message mentions a file by now; its key is `organisation/file`."""
 EXPIRY = "expiry"
 """The kind of the timer that ends the life of a message; its key is the message's id."""
 # Why a message was given up.

@@ -38,7 +38,8 @@ WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq ORD
 -- name: inbox_rows
 -- the rows of an inbox behind a number and up to another, oldest first
 SELECT id, workspace_id, seq, activity_type, method, kind, intent, source_id, target_id, status, created_at,
-    duration_ms, summary, error_detail, request_body, response_body, tool_trace, root_id, hop, cause_id
+    duration_ms, summary, error_detail, request_body, response_body, tool_trace, root_id, hop, cause_id,
+    trace_parent
 FROM activities
 WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq AND seq <= :last ORDER BY seq;
 
@@ -46,7 +47,7 @@ WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq AND
 -- the filtered log behind a number, oldest first, at most so many rows and bytes but at least one row
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id
+    a.root_id, a.hop, a.cause_id, a.trace_parent
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT seq, size FROM activities
@@ -65,7 +66,7 @@ WHERE w.before < :page_bytes ORDER BY a.seq;
 -- the filtered log, newest first, at most so many rows and bytes but at least one row
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id
+    a.root_id, a.hop, a.cause_id, a.trace_parent
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS before FROM (
         SELECT seq, size FROM activities
@@ -150,7 +151,7 @@ ON CONFLICT (workspace_id) DO UPDATE SET
 -- inbound rows behind the floor that nobody holds and nobody handled, oldest first, with attempt and place in the inbox
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id, w.attempt + 1, a.inbound_no
+    a.root_id, a.hop, a.cause_id, a.trace_parent, w.attempt + 1, a.inbound_no
 FROM (
     SELECT p.seq, p.attempt, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT r.seq, r.size, coalesce(h.attempt, 0) AS attempt
@@ -344,7 +345,7 @@ LEFT JOIN pushes p ON p.workspace_id = h.workspace_id AND p.seq = h.seq
 WHERE h.workspace_id = :workspace_id AND h.requeued = 1 ORDER BY r.seq LIMIT :count;
 
 -- name: forget_push
--- a message is pushed as if for the first time
+-- how the delivery of a message went is forgotten: it is pushed as if for the first time, or not any more
 DELETE FROM pushes WHERE workspace_id = :workspace_id AND seq = :seq;
 
 -- name: start_push
@@ -475,3 +476,70 @@ ORDER BY chain_no LIMIT :count;
 -- name: response_of
 -- what is kept as the answer of a row
 SELECT response_body FROM activities WHERE id = :id;
+
+-- name: log_front
+-- the oldest rows of a log behind a number, as retention looks at them
+SELECT a.seq, a.id, a.created_at, a.inbound_no, a.chat, a.method,
+    CASE WHEN d.state IN ('dead', 'requeued') THEN 1 ELSE 0 END
+FROM activities a LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+WHERE a.workspace_id = :workspace_id AND a.seq > :seq ORDER BY a.seq LIMIT :count;
+
+-- name: files_mentioned
+-- the files that rows of a log mention, from one row to another
+SELECT DISTINCT m.file_id FROM activities a JOIN file_mentions m ON m.activity_id = a.id
+WHERE a.workspace_id = :workspace_id AND a.seq >= :first AND a.seq <= :last;
+
+-- name: forget_mentions
+-- which files a row mentioned
+DELETE FROM file_mentions WHERE activity_id = :id;
+
+-- name: forget_handout
+-- that a row was handed out
+DELETE FROM handouts WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: forget_dead_letter
+-- that a row was given up
+DELETE FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: forget_handovers
+-- what became of the rows of an inbox up to a number
+DELETE FROM handovers WHERE workspace_id = :workspace_id AND last_no <= :upto_no;
+
+-- name: forget_every_handover
+-- what became of the rows of an inbox
+DELETE FROM handovers WHERE workspace_id = :workspace_id;
+
+-- name: log_heads
+-- how far an inbox is handled, and which rows of its log stay however old they are: the newest of each kind
+SELECT (SELECT acked_seq FROM inboxes WHERE workspace_id = :workspace_id),
+    (SELECT max(seq) FROM activities WHERE workspace_id = :workspace_id),
+    (SELECT max(seq) FROM activities WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL),
+    (SELECT max(seq) FROM activities WHERE workspace_id = :workspace_id AND chat = 1);
+
+-- name: agent_lines
+-- the newest lines that an agent wrote to its user, newest first
+SELECT seq FROM activities WHERE workspace_id = :workspace_id AND chat = 1 AND method = 'notify'
+ORDER BY seq DESC LIMIT :count;
+
+-- name: forget_activity
+-- a row that is old and settled
+DELETE FROM activities WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: forget_inbox
+-- the inbox of a workspace that was removed long ago
+DELETE FROM inboxes WHERE workspace_id = :workspace_id;
+
+-- name: forget_every_handout
+-- its claims
+DELETE FROM handouts WHERE workspace_id = :workspace_id;
+
+-- name: forget_read_marks
+-- how far persons have read its chat
+DELETE FROM read_marks WHERE workspace_id = :workspace_id;
+
+-- name: inbox_unhandled
+-- how many messages of an inbox are not handled
+SELECT coalesce((
+    SELECT inbound_no FROM activities
+    WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL ORDER BY seq DESC LIMIT 1
+), 0) - coalesce((SELECT acked_no + acked_above FROM inboxes WHERE workspace_id = :workspace_id), 0);

@@ -1,5 +1,6 @@
 """Reads of logs, inboxes and chats."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -22,6 +23,8 @@ from molecule_core.wire.live import ChatHead, SnapshotChat
 
 # Bytes of the bodies of a row that its live event carries; who wants more reads the row.
 _MOST_TOLD = 4096
+# Inboxes that are counted in one go.
+_LOOKED_AT = 200
 _NEWEST = (1 << 62) - 1
 
 
@@ -169,6 +172,16 @@ class MessageReader:
         )
         return msgspec.json.encode(message)
 
+    async def unhandled(self, workspace_ids: list[str]) -> tuple[int, int]:
+        """How many messages wait unhandled in these inboxes, in all and in the fullest."""
+        total = largest = 0
+        for first in range(0, len(workspace_ids), _LOOKED_AT):
+            wishes: list[Params] = [{"workspace_id": each} for each in workspace_ids[first : first + _LOOKED_AT]]
+            found = [rows[0][0] for rows in await self._store.rows_of_each("inbox_unhandled", wishes)]
+            total, largest = total + sum(found), max(largest, *found)
+            await _others_first()
+        return total, largest
+
     def show(self, row: Shown, *, with_peer: bool, with_files: bool) -> ActivityRow:
         """A row as clients read it; `with_peer` adds who it is from, `with_files` its files."""
         shown = ActivityRow(
@@ -194,6 +207,8 @@ class MessageReader:
             shown.root_id = row.root_id
             shown.hop = row.hop
             shown.cause_id = row.cause_id or UNSET
+        if row.trace_parent is not None:
+            shown.trace_parent = row.trace_parent
         if row.attempt is not None:
             shown.attempt = row.attempt
             shown.redelivered = row.attempt > 1
@@ -295,3 +310,10 @@ def _chat_head(
     role = "agent" if method == NOTIFY else "user"
     last = ChatHead(id=id_, role=role, content=summary or "", timestamp=rfc3339(created_at), seq=seq)
     return SnapshotChat(workspace_id=workspace_id, unread=unread, read_seq=read_seq, last=last)
+
+
+async def _others_first() -> None:
+    """Many looks in a row let everybody else have their turn between them."""
+    turn = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(turn.set_result, None)
+    await turn

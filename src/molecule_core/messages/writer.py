@@ -123,6 +123,7 @@ class MessageWriter:
             cause_id=link.cause_id,
             chain_no=link.chain_no,
             small_talk=link.small_talk,
+            trace_parent=draft.trace_parent,
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
         event = "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED"

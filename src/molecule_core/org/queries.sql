@@ -78,3 +78,12 @@ FROM heartbeats WHERE saved = :saved;
 -- name: all_heartbeats
 -- what every agent said last
 SELECT workspace_id, heard_at, active_tasks, error_rate, sample_error, uptime_seconds, current_task FROM heartbeats;
+
+-- name: heartbeats_of_removed
+-- whose seat was removed before a time and whose heartbeat is still kept, in order of their ids
+SELECT h.workspace_id FROM heartbeats h JOIN workspaces w ON w.id = h.workspace_id
+WHERE h.workspace_id > :workspace_id AND w.removed_at < :before ORDER BY h.workspace_id LIMIT :count;
+
+-- name: forget_heartbeat
+-- what an agent said last
+DELETE FROM heartbeats WHERE workspace_id = :workspace_id;

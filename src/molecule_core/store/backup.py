@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -38,7 +39,7 @@ def back_up(state: Path, copy: Path) -> int:
         source = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
         source.execute("VACUUM INTO ?", (str(unfinished),))
         source.close()
-        _sync(unfinished)
+        synced(unfinished)
         unfinished.rename(copy)
     except (OSError, apsw.Error) as error:
         unfinished.unlink(missing_ok=True)
@@ -67,7 +68,7 @@ def restore(copy: Path, state: Path, *, clock: Clock, ids: Ids) -> Path | None:
         target.close()
         source.close()
         incoming.chmod(0o600)
-        _sync(incoming)
+        synced(incoming)
         aside = _put_aside(database, clock)
         incoming.rename(database)
         return aside
@@ -98,6 +99,27 @@ def fault_of(database: Path) -> str:
     return "" if verdict == "ok" else f"it is damaged ({verdict})"
 
 
+class Facts(NamedTuple):
+    """What a store says of itself: its schema, and when (microseconds) its first organisation was made, if it was."""
+
+    schema: int
+    began_at: int | None
+
+
+def facts_of(database: Path) -> Facts:
+    """The facts of a sound store."""
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    schema = int(str(connection.execute("SELECT value FROM meta WHERE name = 'schema'").get))
+    began_at = connection.execute("SELECT min(created_at) FROM orgs").get
+    connection.close()
+    return Facts(schema, None if began_at is None else int(str(began_at)))
+
+
+def sqlite_version() -> str:
+    """Of the SQLite that this process uses."""
+    return apsw.sqlite_lib_version()
+
+
 def _put_aside(database: Path, clock: Clock) -> Path | None:
     if not database.exists():
         return None
@@ -115,7 +137,8 @@ def _put_aside(database: Path, clock: Clock) -> Path | None:
     return aside
 
 
-def _sync(path: Path) -> None:
+def synced(path: Path) -> None:
+    """Returns once a file is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

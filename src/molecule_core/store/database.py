@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
+from molecule_core.ground.metrics import StoreMeter
 from molecule_core.store.queries import Dialect, Params
 
 Row = Sequence[Any]
@@ -117,6 +118,14 @@ class Store(Protocol):
     """Whether other processes may write to the same database."""
     epoch: str
     """Changes when the store is restored from a backup: cursors of another epoch mean nothing here."""
+
+    @property
+    def meter(self) -> StoreMeter:
+        """What the one writer has done so far."""
+
+    @property
+    def waiting(self) -> int:
+        """How many commands wait for it."""
 
     async def open(self) -> None:
         """Connects, creates the schema if the store is empty. Raises SchemaTooNew, StateInUse, StoreUnavailable."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import StoreMeter
 from molecule_core.store.database import Command, Decision, Event, Step, WriteSet
 from molecule_core.store.queries import Params, Query
 
@@ -137,11 +138,17 @@ class Queue:
     """Commands that wait for the one writer. At most `limits.waiting_commands`, then ServerBusy."""
 
     def __init__(self, limits: Limits) -> None:
+        self.meter = StoreMeter()
         self._limits = limits
         self._waiting: deque[Pending] = deque()
         self._alone: deque[Pending] = deque()
         self._bell: asyncio.Future[None] | None = None
         self._closing = False
+
+    @property
+    def waiting(self) -> int:
+        """How many commands wait to be taken."""
+        return len(self._waiting) + len(self._alone)
 
     def put(self, command: Command[Any]) -> "asyncio.Future[Any]":
         """Takes a command; its future is answered when it is durable or refused."""
@@ -204,23 +211,32 @@ async def write_groups(
     commit: "Callable[[list[Pending]], Any]",
     ring: "Callable[[Iterable[str]], None]",
     conflict: type[Exception],
+    monotonic: "Callable[[], float]",
 ) -> None:
     """The one writer: takes groups until the queue is closed, commits each, and tells the callers."""
+    meter = queue.meter
     while group := await queue.take():
+        began = monotonic()
         try:
             await commit(group)
+            meter.committed += 1
+            meter.commands += len(group)
+            meter.took(monotonic() - began)
         except conflict as error:
+            meter.replayed += 1
             if len(group) > 1:
                 queue.replay_alone(group)
             else:
                 group[0].fail(_alone_refusal(group[0], error))
             continue
         except StoreUnavailable as error:
+            meter.failed += 1
             for pending in group:
                 pending.fail(error)
             continue
         except Exception as error:
             # A mistake of ours in one command, seen only while writing: the others go on, and so does the writer.
+            meter.failed += 1
             if len(group) > 1:
                 queue.replay_alone(group)
             else:

@@ -77,6 +77,11 @@ class Journal:
         rows = await self._store.rows("last_event", {"key": org_id})
         return rows[0][0] or 0
 
+    async def oldest(self, org_id: str) -> int:
+        """The number of the oldest fact that is kept; 1 for an empty journal."""
+        rows = await self._store.rows("first_event", {"org_id": org_id})
+        return rows[0][0] or 1
+
 
 def log_key(workspace_id: str) -> str:
     """The wake-up key of a workspace's log."""

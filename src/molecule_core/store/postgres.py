@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -20,6 +21,8 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import StoreMeter
+from molecule_core.store.copies import SCHEMA_LOCK, back_up_postgres
 from molecule_core.store.database import (
     SCHEMA_VERSION,
     Command,
@@ -46,12 +49,12 @@ from molecule_core.store.grouping import (
 )
 from molecule_core.store.journal import entry
 from molecule_core.store.mirrors import CHANGES, KEPT, Mirrors
-from molecule_core.store.queries import Dialect, Params, Query, load_migrations, load_queries, load_schema
+from molecule_core.store.queries import Dialect, Params, load_migrations, load_queries, load_schema
+from molecule_core.store.sets import as_set
 
 # Any number, but always the same. Every process shares the first: versions that knew one process only took it for
-# themselves, and keep out and are kept out. The second guards the schema, the third the numbers of `changes`.
+# themselves, and keep out and are kept out. The other numbers those of `changes`.
 _SERVER_LOCK = 0x4D4F4C01
-_SCHEMA_LOCK = 0x4D4F4C02
 _CHANGES_LOCK = 0x4D4F4C03
 # What is kept of `changes` is looked at once in so many.
 _TIDY_EVERY = 1000
@@ -84,8 +87,10 @@ class PostgresStore(Store):
         ring: Callable[[Iterable[str]], None],
         mirrors: Mirrors | None = None,
         outdated: Callable[[SchemaTooNew], None] = lambda _error: None,
+        copies: Path | None = None,
     ) -> None:
-        """`outdated` is called once a newer Molecule has brought the store forward: then this one can only end."""
+        """`outdated` is called once a newer Molecule has brought the store forward: then this one can only end.
+        `copies`: the folder that gets a copy of what was before a migration; None: none is made."""
         self.epoch = ""
         self._dsn = dsn
         self._clock = clock
@@ -94,6 +99,7 @@ class PostgresStore(Store):
         self._mirrors = mirrors or Mirrors(ring)
         self._outdated = outdated
         self._changed = False
+        self._copies = copies
         self._queries = load_queries("postgres")
         self._queue = Queue(limits)
         self._numbers: dict[tuple[str, str], int] = {}
@@ -117,7 +123,8 @@ class PostgresStore(Store):
             raise StoreUnavailable from error
         self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
         self._mirrors.place = (await self.rows("last_change", {}))[0][0] or 0
-        self._worker = asyncio.create_task(write_groups(self._queue, self._commit, self._ring_group, Conflict))
+        writing = write_groups(self._queue, self._commit, self._ring_group, Conflict, self._clock.monotonic)
+        self._worker = asyncio.create_task(writing)
 
     async def _connect(self) -> asyncpg.Connection:
         connection = await asyncpg.connect(
@@ -135,18 +142,29 @@ class PostgresStore(Store):
         """Creates the schema in an empty database, brings an older one forward; refuses one that a newer Molecule
         wrote."""
         async with connection.transaction():
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", _SCHEMA_LOCK)
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK)
             if await connection.fetchval("SELECT to_regclass('meta')") is None:
                 await connection.execute(load_schema("postgres"))
                 for name, value in (("schema", str(SCHEMA_VERSION)), ("epoch", self._ids.new())):
                     await connection.execute(self._queries["set_meta"].sql, name, value)
             found = int(await connection.fetchval(self._queries["meta_value"].sql, "schema"))
             if found < SCHEMA_VERSION:
+                await self._copy_what_was(connection, found)
                 for step in load_migrations("postgres", found):
                     await connection.execute(step)
                 await connection.execute(self._queries["set_meta"].sql, "schema", str(SCHEMA_VERSION))
         if found > SCHEMA_VERSION:
             raise SchemaTooNew(found=found, known=SCHEMA_VERSION)
+
+    async def _copy_what_was(self, connection: asyncpg.Connection, found: int) -> None:
+        """The way back. Nobody writes between it and the end of the migration."""
+        if self._copies is None:
+            return
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        await connection.execute(f"LOCK TABLE {', '.join(row[0] for row in tables)} IN EXCLUSIVE MODE")
+        copy = self._copies / f"molecule.schema-{found}.postgres.db"
+        copy.unlink(missing_ok=True)
+        await back_up_postgres(self._dsn, copy, schema_is_locked=True)
 
     async def close(self) -> None:
         self._queue.close()
@@ -156,6 +174,14 @@ class PostgresStore(Store):
             await self._pool.close()
         if self._writing is not None and not self._writing.is_closed():
             await self._writing.close()
+
+    @property
+    def meter(self) -> StoreMeter:
+        return self._queue.meter
+
+    @property
+    def waiting(self) -> int:
+        return self._queue.waiting
 
     def run(self, command: Command[T]) -> "asyncio.Future[T]":
         return self._queue.put(command)
@@ -324,7 +350,7 @@ class PostgresStore(Store):
         if len(batch) == 1:
             return [await connection.fetch(query.sql, *query.bind(batch[0]))]
         if name not in self._sets:
-            self._sets[name] = await _as_set(connection, query)
+            self._sets[name] = await as_set(connection, query)
         columns = zip(*(query.bind(params) for params in batch), strict=True)
         results: list[list[Row]] = [[] for _ in batch]
         for place, *row in await connection.fetch(self._sets[name], *(list(column) for column in columns)):
@@ -364,14 +390,3 @@ def _lock_of(org: str) -> str:
     """The number of an organisation's lock, of fixed width so that text sorts alike everywhere."""
     number = int.from_bytes(hashlib.blake2b(org.encode(), digest_size=8).digest()) >> 1
     return f"{number:019d}"
-
-
-async def _as_set(connection: asyncpg.Connection, query: Query) -> str:
-    """A named query over arrays of its parameters: each row tells by its first column whose it is."""
-    types = [each.name for each in (await connection.prepare(query.sql)).get_parameters()]
-    arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(types, 1))
-    inner = query.with_places(lambda given: f"k.{given}")
-    # Nothing of this text comes from outside: it is a named query of the package and PostgreSQL's own type names.
-    keys = ", ".join((*query.names, "place"))
-    source = f"unnest({arrays}) WITH ORDINALITY AS k({keys})"
-    return " ".join(("SELECT k.place, found.* FROM", source, "CROSS JOIN LATERAL (", inner, ") AS found"))

@@ -4,6 +4,18 @@
 -- the highest number in the journal of an organisation
 SELECT max(seq) FROM events WHERE org_id = :key;
 
+-- name: first_event
+-- the lowest number in the journal of an organisation
+SELECT min(seq) FROM events WHERE org_id = :org_id;
+
+-- name: journal_front
+-- the oldest facts behind a number, as retention looks at them
+SELECT seq, at FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
+
+-- name: forget_events
+-- the oldest facts, up to a number
+DELETE FROM events WHERE org_id = :org_id AND seq <= :upto;
+
 -- name: append_event
 -- one fact behind all others of its organisation
 INSERT INTO events (org_id, seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload)

@@ -19,6 +19,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreDamaged, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import StoreMeter
 from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Several, Store, T, Take
 from molecule_core.store.grouping import (
     Pending,
@@ -89,7 +90,8 @@ class SqliteStore(Store):
         except (apsw.Error, IndexError) as error:
             raise StoreDamaged(place=self._path, reason=error) from None
         self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
-        self._worker = asyncio.create_task(write_groups(self._queue, self._commit, self._ring, Conflict))
+        writing = write_groups(self._queue, self._commit, self._ring, Conflict, self._clock.monotonic)
+        self._worker = asyncio.create_task(writing)
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path), statementcachesize=_STATEMENT_CACHE)
@@ -122,11 +124,11 @@ class SqliteStore(Store):
         self._writing.execute("VACUUM INTO ?", (str(unfinished),))
         unfinished.chmod(0o600)
         unfinished.rename(copy)
-        with self._writing:
+        with self._writing as together:
             for step in load_migrations("sqlite", found):
-                for _ in self._writing.execute(step):
+                for _ in together.execute(step):
                     pass
-            self._writing.execute(self._queries["set_meta"].sql, ("schema", str(SCHEMA_VERSION)))
+            together.execute(self._queries["set_meta"].sql, ("schema", str(SCHEMA_VERSION)))
 
     async def close(self) -> None:
         self._queue.close()
@@ -138,6 +140,14 @@ class SqliteStore(Store):
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    @property
+    def meter(self) -> StoreMeter:
+        return self._queue.meter
+
+    @property
+    def waiting(self) -> int:
+        return self._queue.waiting
 
     def run(self, command: Command[T]) -> "asyncio.Future[T]":
         return self._queue.put(command)

@@ -93,7 +93,7 @@ class Timers:
         try:
             await self._owners[kind](key)
         except Exception:
-            _log.exception("the owner of a timer failed; it is asked again")
+            _log.exception("the owner of a timer failed; it is asked again", extra={"timer": kind})
             return False
         return True
 

@@ -68,6 +68,7 @@ class Feed:
         self._messages = messages
         self._store = store
         self.head = self._journal.head
+        self.oldest = self._journal.oldest
 
     def epoch(self) -> str:
         """Numbers of another epoch mean nothing here."""
@@ -113,7 +114,8 @@ class Feed:
         head = await self.head(org_id)
         first = max(0, head - _LARGEST_GROUP)
         facts = await self._journal.after(org_id, first, _LARGEST_GROUP)
-        return head if len(self._known(facts)) == len(facts) else first + len(self._known(facts))
+        known = self._known(facts)
+        return head if len(known) == len(facts) else facts[len(known)].seq - 1
 
     def _known(self, facts: list[Fact]) -> list[Fact]:
         """The facts before the first one that memory lags behind: it is brought up to date right after the commit."""

@@ -33,6 +33,7 @@ class ActivityRow(Struct):
     root_id: str | UnsetType = UNSET
     hop: int | UnsetType = UNSET
     cause_id: str | UnsetType = UNSET
+    trace_parent: str | UnsetType = UNSET
     attempt: int | UnsetType = UNSET
     redelivered: bool | UnsetType = UNSET
     peer_name: str | UnsetType = UNSET

@@ -226,6 +226,13 @@ class MessageDiscarded(Struct, frozen=True):
     seq: int
 
 
+class ChatPruned(Struct, frozen=True):
+    """Old lines of a chat are gone. `kept`: of the agent's lines the numbers (`seq`) of those that are still there, at
+    most as many as are counted as unread."""
+
+    kept: list[int]
+
+
 class Heartbeat(Struct, frozen=True):
     """An agent is there."""
 
@@ -277,6 +284,7 @@ EVENTS: dict[str, EventShape] = {
     "MESSAGE_DEAD": EventShape("workspace", MessageDead),
     "MESSAGE_REQUEUED": EventShape("workspace", MessageRequeued),
     "MESSAGE_DISCARDED": EventShape("workspace", MessageDiscarded),
+    "CHAT_PRUNED": EventShape("workspace", ChatPruned),
     "WORKSPACE_HEARTBEAT": EventShape("workspace", Heartbeat, journaled=False),
     "TASK_UPDATED": EventShape("workspace", TaskUpdated, journaled=False),
 }

@@ -45,12 +45,14 @@ class User(Struct, frozen=True):
 
 
 class Hello(Struct, frozen=True, tag="hello"):
-    """The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot."""
+    """The first frame. `epoch` changes when numbers cannot be trusted any more: drop all, load a snapshot. `oldest` is
+    the first event that is kept: one can go on behind `oldest` - 1 or later."""
 
     protocol: int
     epoch: str
     org_id: str
     head: int
+    oldest: int
     user: User
     heartbeat_s: int
     server_time: str
@@ -78,7 +80,8 @@ class Current(Struct, frozen=True, tag="current"):
 
 
 class SnapshotRequired(Struct, frozen=True, tag="snapshot_required"):
-    """Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many or ahead."""
+    """Load a snapshot and subscribe behind its `as_of`. `reason`: epoch_changed, too_many, ahead or
+    pruned."""
 
     reason: str
 

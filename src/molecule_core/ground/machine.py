@@ -1,0 +1,47 @@
+"""What the machine says about this process; None or 0 where it does not say."""
+
+import os
+import resource
+from pathlib import Path
+
+_OWN = Path("/proc/self")
+
+
+def memory_bytes() -> int:
+    """Resident memory."""
+    try:
+        pages = int((_OWN / "statm").read_text(encoding="ascii").split()[1])
+    except OSError:  # not Linux: the most it ever had
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def cpu_seconds() -> float:
+    """Processor time since the start, of user and system."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def open_files() -> int:
+    """Open files and sockets."""
+    try:
+        return len(os.listdir(_OWN / "fd"))  # noqa: PTH208 - names alone, for there may be 20,000
+    except OSError:
+        return 0
+
+
+def open_files_limit() -> int:
+    """How many files and sockets may be open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def most_open_files() -> int:
+    """How many there may be if this process asks for it."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
+def allow_open_files(count: int) -> None:
+    """Asks for so many, as far as the operator allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))

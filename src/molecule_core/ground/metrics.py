@@ -1,0 +1,146 @@
+"""What a server counts of itself, and how Prometheus reads it. docs/metrics.md is generated from the table here.
+
+Counting costs an addition of plain integers; everything else is worked out when somebody looks.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+_BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.5, 30.0)
+_BOUNDS = (*(f"{bound:g}" for bound in _BUCKETS), "+Inf")
+
+
+class Family(NamedTuple):
+    """One metric: what kind it is, what it says, and its labels."""
+
+    kind: Literal["counter", "gauge", "histogram"]
+    says: str
+    labels: tuple[str, ...] = ()
+
+
+FAMILIES: dict[str, Family] = {
+    "molecule_build_info": Family("gauge", "1; which version runs on which store", ("version", "store")),
+    "molecule_http_requests_total": Family(
+        "counter", "requests answered, by route and class of status", ("method", "route", "status")
+    ),
+    "molecule_http_request_seconds": Family(
+        "histogram", "from a request that is whole to its answer; a long-poll's wait counts", ("method", "route")
+    ),
+    "molecule_messages_accepted_total": Family("counter", "messages that got a receipt; a repetition counts again"),
+    "molecule_messages_refused_total": Family("counter", "messages that got a refusal instead"),
+    "molecule_messages_handed_out_total": Family("counter", "rows that agents were given, by claim or cursor"),
+    "molecule_acks_total": Family("counter", "acks that agents sent; one may be for many messages"),
+    "molecule_inbox_unhandled": Family("gauge", "messages that no agent has handled yet"),
+    "molecule_inbox_unhandled_max": Family("gauge", "the same of the fullest inbox"),
+    "molecule_long_polls": Family("gauge", "reads of activity that are being held"),
+    "molecule_waits": Family("gauge", "all that sleep until something happens: polls, channels, the worker of timers"),
+    "molecule_live_listeners": Family("gauge", "open live channels", ("kind",)),
+    "molecule_live_cuts_total": Family("counter", "live channels that the server ended", ("reason",)),
+    "molecule_heartbeats_total": Family("counter", "heartbeats and registrations"),
+    "molecule_orgs": Family("gauge", "organisations"),
+    "molecule_workspaces": Family("gauge", "living workspaces, by status", ("status",)),
+    "molecule_store_groups_total": Family("counter", "groups of commands, by how they ended", ("outcome",)),
+    "molecule_store_commands_total": Family("counter", "commands in these groups"),
+    "molecule_store_group_seconds": Family("histogram", "a group: decided, written and on disk"),
+    "molecule_store_queue": Family("gauge", "commands that wait for the one writer"),
+    "molecule_retention_rows_total": Family("counter", "rows that retention deleted", ("what",)),
+    "molecule_retention_rounds_total": Family("counter", "rounds of retention that came to their end"),
+    "molecule_loop_lag_seconds": Family("gauge", "how long a callback waited for its turn, at this scrape"),
+    "molecule_process_memory_bytes": Family("gauge", "resident memory"),
+    "molecule_process_cpu_seconds_total": Family("counter", "processor time"),
+    "molecule_process_open_files": Family("gauge", "open files and sockets"),
+    "molecule_process_open_files_limit": Family("gauge", "how many there may be"),
+}
+
+
+class Histogram:
+    """Durations in a few buckets."""
+
+    __slots__ = ("counts", "seconds")
+
+    def __init__(self) -> None:
+        self.counts = [0] * len(_BOUNDS)
+        self.seconds = 0.0
+
+    def took(self, seconds: float) -> None:
+        """One that took so long."""
+        self.counts[bisect_left(_BUCKETS, seconds)] += 1
+        self.seconds += seconds
+
+
+class RouteMeter(Histogram):
+    """What one route has answered, by class of status (the first digit), and how quickly."""
+
+    __slots__ = ("statuses",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.statuses = [0] * 6
+
+    def answered(self, status: int, seconds: float) -> None:
+        """One answer."""
+        self.statuses[status // 100] += 1
+        self.took(seconds)
+
+
+class StoreMeter(Histogram):
+    """What the one writer of a store has done."""
+
+    __slots__ = ("commands", "committed", "failed", "replayed")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commands = self.committed = self.failed = self.replayed = 0
+
+
+class MessageMeter:
+    """What happened to messages at the edge."""
+
+    __slots__ = ("accepted", "acks", "handed_out", "polls", "refused")
+
+    def __init__(self) -> None:
+        self.accepted = self.acks = self.handed_out = self.polls = self.refused = 0
+
+
+class Sample(NamedTuple):
+    """One value. `labels` are those of its family, in order."""
+
+    family: str
+    value: float | Histogram
+    labels: tuple[str, ...] = ()
+
+
+def exposition(samples: Iterable[Sample]) -> str:
+    """The text format of Prometheus. KeyError: a sample is of no family in the table."""
+    by_family: dict[str, list[Sample]] = {}
+    for sample in samples:
+        by_family.setdefault(sample.family, []).append(sample)
+    lines: list[str] = []
+    for name, found in by_family.items():
+        family = FAMILIES[name]
+        lines += (f"# HELP {name} {family.says}", f"# TYPE {name} {family.kind}")
+        for sample in found:
+            lines += _lines(sample, [*zip(family.labels, sample.labels, strict=True)])
+    return "\n".join(lines) + "\n"
+
+
+def _lines(sample: Sample, labels: list[tuple[str, str]]) -> Iterator[str]:
+    if not isinstance(sample.value, Histogram):
+        yield f"{sample.family}{_shown(labels)} {sample.value:.15g}"
+        return
+    so_far = 0
+    for bound, count in zip(_BOUNDS, sample.value.counts, strict=True):
+        so_far += count
+        yield f"{sample.family}_bucket{_shown([*labels, ('le', bound)])} {so_far}"
+    yield f"{sample.family}_sum{_shown(labels)} {sample.value.seconds:.9g}"
+    yield f"{sample.family}_count{_shown(labels)} {so_far}"
+
+
+def _shown(labels: list[tuple[str, str]]) -> str:
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}" if labels else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

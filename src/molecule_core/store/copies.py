@@ -1,0 +1,228 @@
+"""Copies of a PostgreSQL store: one file, an SQLite database that holds every table as it was at one moment.
+
+So a copy of either engine can be put back into either, and `molecule doctor` and restore look at one kind of file. The
+tables of a copy are those of the database, also of an older schema: the copy before a migration is the way back.
+
+Above: cli, the PostgreSQL store, which makes one before it migrates. Below: the drivers.
+"""
+
+import os
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+
+from molecule_core.ground.errors import BackupFailed
+from molecule_core.ground.ids import Ids
+from molecule_core.store.backup import Facts, fault_of, synced
+
+# The lock that guards the schema, as `store/postgres.py` takes it.
+SCHEMA_LOCK = 0x4D4F4C02
+_ROWS_AT_ONCE = 2000
+# Words of SQLite behind a table's closing parenthesis.
+_ONLY_SQLITE = re.compile(r"\)\s*(?:STRICT|WITHOUT ROWID)(?:\s*,\s*(?:STRICT|WITHOUT ROWID))*\s*$", re.IGNORECASE)
+_ONLY_POSTGRES = re.compile(r" ON (?:\w+\.)?(\w+) USING btree ")
+_COLUMNS = (
+    "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns "
+    "WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position"
+)
+_USED = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
+# Indexes that a constraint brings come with its table.
+_INDEXES = (
+    "SELECT i.tablename, i.indexname, i.indexdef, coalesce(c.contype::text, '') FROM pg_indexes i "
+    "LEFT JOIN pg_constraint c ON c.contype IN ('p', 'u') "
+    "AND c.conindid = (quote_ident(i.schemaname) || '.' || quote_ident(i.indexname))::regclass "
+    "WHERE i.schemaname = current_schema() ORDER BY i.indexname"
+)
+
+
+async def back_up_postgres(dsn: str, copy: Path, *, schema_is_locked: bool = False) -> int:
+    """Writes one consistent copy of a database to a new file, also while servers write to it; returns its bytes.
+
+    `schema_is_locked`: whoever asks holds the lock that guards the schema. Raises BackupFailed."""
+    unfinished = _begun(copy)
+    try:
+        async with _connected(dsn) as connection:
+            if not schema_is_locked:
+                # Before the transaction begins: its first statement fixes the moment that it sees.
+                await connection.execute("SELECT pg_advisory_lock_shared($1)", SCHEMA_LOCK)
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                await _fill(connection, unfinished)
+        return _finished(unfinished, copy)
+    except _problems() as error:
+        unfinished.unlink(missing_ok=True)
+        raise _failure(error) from None
+
+
+async def restore_postgres(copy: Path, dsn: str, *, ids: Ids) -> None:
+    """Puts a copy of either engine into an empty database, all or nothing.
+
+    The restored store has a new epoch, so that no cursor of the old one is believed. Raises BackupFailed."""
+    if fault := fault_of(copy):
+        raise BackupFailed(reason=f"{copy} cannot be put into a database: {fault}")
+    source = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        async with _connected(dsn) as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK)
+            if tables := await connection.fetch(_TABLES):
+                raise BackupFailed(
+                    reason=f"the database is not empty (it holds {tables[0][0]}); make a new one and name that"
+                )
+            for statement in _statements(source):
+                await connection.execute(statement)
+            for table in _tables_of(source):
+                await _pour(source, connection, table)
+            await connection.execute("UPDATE meta SET value = $1 WHERE name = 'epoch'", ids.new())
+    except _problems() as error:
+        raise _failure(error) from None
+    finally:
+        source.close()
+
+
+class PostgresFacts(NamedTuple):
+    """What a database says of itself. `server`: its version as a number (170002 for 17.2); `free`: connections that it
+    would still take; `store`: None if it holds no store yet."""
+
+    server: int
+    free: int
+    store: Facts | None
+
+
+async def postgres_facts(dsn: str) -> PostgresFacts:
+    """The facts of a database. Raises BackupFailed: it does not answer."""
+    try:
+        async with _connected(dsn) as connection:
+            server = int(await connection.fetchval("SHOW server_version_num"))
+            most = int(await connection.fetchval("SHOW max_connections"))
+            used = await connection.fetchval(_USED)
+            store = None
+            if await connection.fetchval("SELECT to_regclass('meta')") is not None:
+                schema = int(await connection.fetchval("SELECT value FROM meta WHERE name = 'schema'"))
+                store = Facts(schema, await connection.fetchval("SELECT min(created_at) FROM orgs"))
+            return PostgresFacts(server, most - used, store)
+    except _problems() as error:
+        raise _failure(error) from None
+
+
+def _begun(copy: Path) -> Path:
+    """The file that becomes the copy, for its owner alone; what an earlier try left is gone."""
+    if copy.exists():
+        raise BackupFailed(reason=f"{copy} exists already; name a new file")
+    unfinished = copy.with_name(copy.name + ".part")
+    try:
+        unfinished.unlink(missing_ok=True)
+        os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise _failure(error) from None
+    return unfinished
+
+
+def _finished(unfinished: Path, copy: Path) -> int:
+    """A copy is there when it is whole and on disk; its bytes."""
+    synced(unfinished)
+    unfinished.rename(copy)
+    return copy.stat().st_size
+
+
+def _problems() -> tuple[type[Exception], ...]:
+    """What the engines say when something is wrong."""
+    import asyncpg
+
+    return asyncpg.PostgresError, asyncpg.InterfaceError, OSError, apsw.Error, BackupFailed
+
+
+def _failure(error: Exception) -> BackupFailed:
+    return error if isinstance(error, BackupFailed) else BackupFailed(reason=str(error) or type(error).__name__)
+
+
+@asynccontextmanager
+async def _connected(dsn: str) -> AsyncIterator[Any]:
+    import asyncpg  # whoever copies SQLite may not have it
+
+    connection = await asyncpg.connect(dsn)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+# -- out of the database -----------------------------------------------------------------------------------------------
+
+
+async def _fill(connection: Any, file: Path) -> None:
+    tables = [row[0] for row in await connection.fetch(_TABLES)]
+    if "meta" not in tables:
+        raise BackupFailed(reason="there is no store in this database; name the right --database")
+    indexes = await connection.fetch(_INDEXES)
+    target = apsw.Connection(str(file))
+    try:
+        target.pragma("journal_mode", "off")  # a copy that is not finished is no copy
+        target.pragma("synchronous", "off")
+        with target:
+            for table in tables:
+                keys = [_columns_of(row[2]) for row in indexes if row[0] == table and row[3] == "p"]
+                unique = [_columns_of(row[2]) for row in indexes if row[0] == table and row[3] == "u"]
+                await _copy_table(connection, target, table, keys[0] if keys else "", unique)
+            for _, _, definition, constraint in indexes:
+                if not constraint:
+                    target.execute(_ONLY_POSTGRES.sub(r" ON \1 ", definition))
+    finally:
+        target.close()
+
+
+async def _copy_table(connection: Any, target: apsw.Connection, table: str, key: str, unique: Sequence[str]) -> None:
+    columns = [_column(*row) for row in await connection.fetch(_COLUMNS, table)]
+    rules = [*([f"PRIMARY KEY ({key})"] if key else []), *(f"UNIQUE ({each})" for each in unique)]
+    target.execute(f"CREATE TABLE {table} ({', '.join([*columns, *rules])})")
+    insert = f"INSERT INTO {table} VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - names of our own schema
+    rows: list[tuple[Any, ...]] = []
+    async for row in connection.cursor(f"SELECT * FROM {table}", prefetch=_ROWS_AT_ONCE):  # noqa: S608
+        rows.append(tuple(row))
+        if len(rows) == _ROWS_AT_ONCE:
+            target.executemany(insert, rows)
+            rows.clear()
+    target.executemany(insert, rows)
+
+
+def _column(name: str, kind: str, nullable: str, default: str | None) -> str:
+    rest = "" if nullable == "YES" else " NOT NULL"
+    return f"{name} {kind.upper()}{rest}" + (f" DEFAULT {default}" if default is not None else "")
+
+
+def _columns_of(definition: str) -> str:
+    """The columns in the definition of an index."""
+    return definition[definition.index("(") + 1 : definition.rindex(")")]
+
+
+# -- into a database ---------------------------------------------------------------------------------------------------
+
+
+def _statements(source: apsw.Connection) -> list[str]:
+    """What makes the tables of a copy, and then its indexes, without the words that only SQLite knows."""
+    rows = source.execute(
+        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name"
+    ).fetchall()
+    return [_ONLY_SQLITE.sub(")", str(row[0])) for row in rows]
+
+
+def _tables_of(source: apsw.Connection) -> list[str]:
+    rows = source.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    return [str(row[0]) for row in rows.fetchall()]
+
+
+async def _pour(source: apsw.Connection, connection: Any, table: str) -> None:
+    found = source.execute(f"SELECT * FROM {table}")  # noqa: S608 - a table of a checked copy
+    columns: list[str] | None = None
+    rows: list[Any] = []
+    for row in found:
+        columns = columns or [each[0] for each in found.get_description()]
+        rows.append(row)
+        if len(rows) == _ROWS_AT_ONCE:
+            await connection.copy_records_to_table(table, records=rows, columns=columns)
+            rows = []
+    if rows:
+        await connection.copy_records_to_table(table, records=rows, columns=columns)

@@ -1,0 +1,161 @@
+"""Retention: what is old and settled goes, in small batches, between which everybody else has their turn.
+
+Each noun says itself what of its own may go (`Prunes`); the pace is here, and the journal's part. What may go once may
+go for ever, so a batch is found by reading what is committed, and needs no lock until it is deleted.
+
+Above: the slices' pruning, the server. Below: `store/timers.py`.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from functools import partial
+from itertools import takewhile
+from typing import NamedTuple, Protocol
+
+from molecule_core.ground.clock import DAY, SECOND, Clock
+from molecule_core.ground.limits import Limits
+from molecule_core.store.database import Command, Decision, Store, WriteSet
+from molecule_core.store.queries import Params
+from molecule_core.store.timers import TIMERS, timer
+
+RETENTION = "retention"
+"""The kind of the timer that prunes."""
+# A start has better things to do than to clean up.
+_AFTER_START_SECONDS = 60
+# One part of work, nine of rest, and never less rest than this: the others hardly notice.
+_REST = 9
+_LEAST_REST_SECONDS = 0.02
+_log = logging.getLogger("molecule.retention")
+
+
+class Batch(NamedTuple):
+    """Rows of one kind that may go, and the command that deletes them; None: a look that found none."""
+
+    what: str
+    rows: int
+    command: Command[None] | None
+
+
+LOOKED = Batch("", 0, None)
+
+
+class Prunes(Protocol):
+    """One noun's part of retention."""
+
+    def batches(self, before: int, count: int) -> AsyncIterator[Batch]:
+        """All that may go because it is older than a time, at most `count` rows a batch, whether or not the batches
+        are carried out. Every look that finds nothing is told too (`LOOKED`), so that many of them take turns."""
+
+
+class Retention:
+    """Prunes all nouns, over and over. `gone` counts what went since the start of the process."""
+
+    def __init__(self, store: Store, nouns: Sequence[Prunes], *, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._nouns = nouns
+        self._clock = clock
+        self._limits = limits
+        self._round: AsyncIterator[Batch] | None = None
+        self.gone: dict[str, int] = {}
+        self.rounds = 0
+
+    @property
+    def before(self) -> int:
+        """What is older than this (microseconds) may go; 0 if all is kept for ever."""
+        days = self._limits.retention_days
+        return self._clock.now() - days * DAY if days else 0
+
+    async def begin(self, after_seconds: int = _AFTER_START_SECONDS) -> None:
+        """Asks for a round after so many seconds."""
+        await self._store.run(self._again(after_seconds))
+
+    async def on_due(self, _key: str) -> None:
+        """One batch of the round, and the wish for the next."""
+        started = self._clock.monotonic()
+        batch = await self._next()
+        if batch is None:
+            self._round = None
+            self.rounds += 1
+            await self._store.run(self._again(self._limits.prune_seconds))
+            return
+        commands = () if batch.command is None else (self._store.run(batch.command),)
+        await asyncio.gather(*commands)
+        if batch.rows:
+            self.gone[batch.what] = self.gone.get(batch.what, 0) + batch.rows
+        rest = max(_LEAST_REST_SECONDS, _REST * (self._clock.monotonic() - started))
+        await self._store.run(self._again(rest))
+
+    async def _next(self) -> Batch | None:
+        """The next batch that deletes something, or a look after many that found nothing; None at the end."""
+        if not self.before:
+            return None
+        if self._round is None:
+            self._round = self._batches(self.before)
+        batch: Batch | None = LOOKED
+        try:
+            for _ in range(self._limits.retention_batch):
+                batch = await anext(self._round, None)
+                if batch is None or batch.command is not None:
+                    break
+        except BaseException:
+            self._round = None  # the next round finds what this one did not come to
+            raise
+        return batch
+
+    async def _batches(self, before: int) -> AsyncIterator[Batch]:
+        for noun in self._nouns:
+            async for batch in noun.batches(before, self._limits.retention_batch):
+                yield batch
+
+    async def would_go(self) -> dict[str, int]:
+        """How many rows of each kind would go now. Changes nothing."""
+        found: dict[str, int] = {}
+        if self.before:
+            async for batch in self._batches(self.before):
+                if batch.rows:
+                    found[batch.what] = found.get(batch.what, 0) + batch.rows
+                await _others_first()
+        return found
+
+    def _again(self, seconds: float) -> Command[None]:
+        due = self._clock.now() + round(seconds * SECOND)
+        return deletion("", [timer(RETENTION, "", due)], rings=(TIMERS,))
+
+
+class JournalPruning(Prunes):
+    """The journal's part: facts older than the time, but for the newest of each organisation, from which its numbers go
+    on. Only the oldest go, so what is kept has no gap."""
+
+    def __init__(self, store: Store, orgs: Callable[[], Iterable[str]]) -> None:
+        self._store = store
+        self._orgs = orgs
+
+    async def batches(self, before: int, count: int) -> AsyncIterator[Batch]:
+        for org_id in self._orgs():
+            last, full = 0, True
+            while full:
+                front = await self._store.rows("journal_front", {"org_id": org_id, "seq": last, "count": count + 1})
+                old = list(takewhile(lambda row: row[1] < before, front[:-1]))
+                full = len(old) == count
+                if not old:
+                    yield LOOKED
+                    break
+                last = old[-1][0]
+                yield Batch("events", len(old), deletion(org_id, [("forget_events", {"org_id": org_id, "upto": last})]))
+
+
+def deletion(org_id: str, writes: list[tuple[str, Params]], rings: tuple[str, ...] = ()) -> Command[None]:
+    """A command that carries out what was found before."""
+    return Command(org_id, (), partial(_written, writes, rings))
+
+
+def _written(writes: list[tuple[str, Params]], rings: tuple[str, ...]) -> Decision[None]:
+    yield from ()
+    return WriteSet(None, writes, rings=rings)
+
+
+async def _others_first() -> None:
+    turn = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(turn.set_result, None)
+    await turn

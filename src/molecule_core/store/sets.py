@@ -1,0 +1,19 @@
+"""A named query for many parameters at once, in one round trip to PostgreSQL."""
+
+from typing import TYPE_CHECKING
+
+from molecule_core.store.queries import Query
+
+if TYPE_CHECKING:
+    import asyncpg
+
+
+async def as_set(connection: "asyncpg.Connection", query: Query) -> str:
+    """A named query over arrays of its parameters: each row tells by its first column whose it is."""
+    types = [each.name for each in (await connection.prepare(query.sql)).get_parameters()]
+    arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(types, 1))
+    inner = query.with_places(lambda given: f"k.{given}")
+    # Nothing of this text comes from outside: it is a named query of the package and PostgreSQL's own type names.
+    keys = ", ".join((*query.names, "place"))
+    source = f"unnest({arrays}) WITH ORDINALITY AS k({keys})"
+    return " ".join(("SELECT k.place, found.* FROM", source, "CROSS JOIN LATERAL (", inner, ") AS found"))

@@ -1,0 +1,251 @@
+"""`molecule doctor`: every line by making it really fail, one advice for each, and nothing changed by looking."""
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from molecule_core.cli import examine
+from molecule_core.cli.options import BACKUP_STAMP
+from molecule_core.ground.clock import DAY, SECOND
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.settings import Settings
+from molecule_core.store.backup import Facts, facts_of
+from molecule_core.store.database import SCHEMA_VERSION
+from tests.clocks import FakeClock
+from tests.engines import new_database
+from tests.journeys.processes import MOLECULE, environment, free_port, serving, started
+from tests.requirements import requirement
+from tests.store.bench import bench_on, write
+from tests.store.released import rows_of, write_release
+
+LINES = [
+    *("python", "sqlite", "state folder", "disk", "clock", "open files", "public url", "canvas", "store", "backup"),
+    "server",
+]
+
+
+class Report(NamedTuple):
+    """What the doctor said: its exit code, which lines fail, all words."""
+
+    code: int
+    failing: list[str]
+    words: str
+
+
+async def doctor(state: Path, port: int, *args: str, **env: str) -> Report:
+    """Calls it."""
+    async with started(MOLECULE, "doctor", *args, env=environment(state, port, **env)) as process:
+        code, out = await process.ended(), await process.output()
+        assert process.said == ""
+    lines = out.splitlines()
+    findings = [line for line in lines if not line.strip().startswith("->")]
+    assert [line[6:19].strip() for line in findings] == LINES, out
+    failing = [line[6:19].strip() for line in findings if line.startswith("FAIL")]
+    assert len(lines) - len(findings) == len(failing)
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        assert line.startswith("FAIL") == following.strip().startswith("->")
+    assert code == (1 if failing else 0)
+    return Report(code, failing, out)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state folder that is not there yet."""
+    return tmp_path / "state"
+
+
+@requirement("O1", "O8")
+async def test_doctor_finds_nothing_wrong_with_a_server_that_runs(state: Path) -> None:
+    port = free_port()
+    async with serving(state, port):
+        report = await doctor(state, port)
+    assert report.failing == []
+    assert "in use by a server" in report.words
+    assert f"ready at http://127.0.0.1:{port}" in report.words
+
+
+@requirement("O1", "O8")
+async def test_doctor_gives_one_advice_for_each_thing_that_is_wrong(state: Path) -> None:
+    port = free_port()
+    assert (await doctor(state, port)).failing == ["state folder", "server"]
+    state.mkdir(mode=0o755)
+    (state / "molecule.db").write_bytes(b"no database" * 1000)
+    ruined = await doctor(state, port, "--public-url", "http://molecule.example", MOLECULE_LIMIT_CONNECTIONS="90000000")
+    assert ruined.failing == ["state folder", "open files", "public url", "store", "server"]
+    for words in (f"chmod 700 {state}", "molecule restore", f"molecule serve --port {port}", "LimitNOFILE=", "TLS"):
+        assert words in ruined.words
+
+
+@requirement("O1", "O8")
+async def test_doctor_looks_and_changes_nothing(state: Path) -> None:
+    port = free_port()
+    await doctor(state, port)
+    assert not state.exists()
+    async with serving(state, port) as server:
+        await server.kill()
+    before = {path.name: path.read_bytes() for path in state.iterdir() if not path.name.endswith("-shm")}
+    await doctor(state, port)
+    assert {path.name: path.read_bytes() for path in state.iterdir() if not path.name.endswith("-shm")} == before
+
+
+@requirement("O8", "O3")
+async def test_doctor_shows_no_password_of_a_database(state: Path) -> None:
+    state.mkdir(mode=0o700)
+    dsn = "postgresql://ada:canary-password@127.0.0.1:1/molecule?sslpassword=canary-two&password=canary-three"
+    report = await doctor(state, free_port(), MOLECULE_DATABASE=dsn)
+    assert report.failing == ["store", "server"]
+    assert "canary" not in report.words
+
+
+# -- line by line ------------------------------------------------------------------------------------------------------
+
+
+@requirement("O8")
+def test_an_old_python_and_an_old_sqlite_are_seen() -> None:
+    assert [examine.check_python(each).advice != "" for each in ((3, 10, 9), (3, 11, 0), (4, 0, 0))] == [
+        True,
+        False,
+        False,
+    ]
+    assert not examine.check_python().advice
+    assert [examine.check_sqlite(each).advice != "" for each in ("3.40.1", "3.51.2", "3.51.3", "3.54.0")] == [
+        *(True, True, False, False),
+    ]
+    assert not examine.check_sqlite().advice
+
+
+@requirement("O8")
+def test_a_full_disk_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not examine.check_disk(tmp_path / "not" / "yet").advice
+    full = os.statvfs_result([4096, 4096, 10, 10, 10, 0, 0, 0, 0, 255])
+    monkeypatch.setattr("shutil.os.statvfs", lambda _path: full)
+    found = examine.check_disk(tmp_path)
+    assert (found.seen, found.advice != "") == ("0 MiB free", True)
+
+
+@requirement("O8")
+def test_a_clock_that_went_back_is_seen(tmp_path: Path) -> None:
+    clock, file = FakeClock(), tmp_path / "molecule.db"
+    file.touch()
+    os.utime(file, (clock.now() // SECOND, clock.now() // SECOND))
+    assert not examine.check_clock(tmp_path, clock).advice
+    clock.at -= 3600 * SECOND
+    assert "3,600 s behind" in examine.check_clock(tmp_path, clock).seen
+    clock.at = 0
+    assert examine.check_clock(tmp_path, clock).advice
+    assert not examine.check_clock(tmp_path / "nowhere", FakeClock()).advice
+
+
+@requirement("O8", "O2")
+def test_too_few_open_files_are_seen() -> None:
+    usual, many = Settings(), Settings(limits=Limits(connections=50_000))
+    assert [examine.check_files(usual, most).advice != "" for most in (256, 1024, 4096, 1 << 20)] == [
+        *(True, True, False, False),
+    ]
+    advice = examine.check_files(many, 20_000).advice
+    assert "LimitNOFILE=50256" in advice
+    assert "MOLECULE_LIMIT_CONNECTIONS=19744" in advice
+
+
+@requirement("O8")
+@pytest.mark.parametrize(
+    ("url", "good"),
+    [
+        ("", True),
+        ("https://molecule.example", True),
+        ("https://molecule.example:8443/base/", True),
+        ("http://localhost:8080", True),
+        ("http://[::1]:8080", True),
+        ("http://molecule.example", False),
+        ("molecule.example", False),
+        ("ftp://molecule.example", False),
+        ("https://", False),
+        ("https://ada:secret@molecule.example", False),
+        ("https://molecule.example/?token=x", False),
+        ("https://molecule.example:port", False),
+        ("https://[::1", False),
+    ],
+)
+def test_an_address_that_cannot_be_one_is_seen(url: str, good: bool) -> None:
+    found = examine.check_url(Settings(public_url=url))
+    assert (found.advice == "") is good, found
+    assert "secret" not in found.seen
+
+
+@requirement("O1", "O8")
+def test_a_page_that_is_not_built_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert examine.check_canvas() == ("canvas", "built", "")
+    monkeypatch.setattr("molecule_core.cli.examine.resources.files", lambda _: tmp_path)
+    assert "scripts/canvas build" in examine.check_canvas().advice
+
+
+@requirement("O8", "O6")
+async def test_a_store_that_will_be_brought_forward_is_told_and_a_newer_one_is_wrong(tmp_path: Path) -> None:
+    settings = Settings(state_dir=str(tmp_path))
+    assert examine.check_store(settings)[0].advice == ""
+    await write_release("sqlite", str(tmp_path / "molecule.db"), 1, rows_of(1, 100))
+    found, facts = examine.check_store(settings)
+    assert (found.advice, facts) == ("", Facts(1, 1))
+    assert f"brings it to {SCHEMA_VERSION}" in found.seen
+    async with bench_on("sqlite", str(tmp_path / "molecule.db")) as bench:
+        await bench.run(write(("set_meta", {"name": "schema", "value": str(SCHEMA_VERSION + 1)})))
+    assert "newer Molecule" in examine.check_store(settings)[0].seen
+    assert facts_of(tmp_path / "molecule.db").schema == SCHEMA_VERSION + 1
+
+
+@requirement("O8")
+def test_a_database_is_looked_at_by_what_it_says(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = asyncio.run(new_database(postgres))
+    settings = Settings(database=place)
+    found, facts = examine.check_store(settings)
+    assert (found.advice, facts) == ("", None)
+    assert "empty" in found.seen
+    asyncio.run(write_release("postgres", place, 2, rows_of(2, 100)))
+    found, facts = examine.check_store(settings)
+    assert (found.advice, facts) == ("", Facts(2, 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(examine, "_OLDEST_POSTGRES", 99)
+        assert "upgrade it to 99" in examine.check_store(settings)[0].advice
+    with monkeypatch.context() as patch:
+        patch.setattr(examine, "_LEAST_CONNECTIONS", 10_000)
+        assert "max_connections" in examine.check_store(settings)[0].advice
+    with monkeypatch.context() as patch:
+        patch.setattr(examine, "SCHEMA_VERSION", 1)
+        assert "newer Molecule" in examine.check_store(settings)[0].seen
+    gone = examine.check_store(Settings(database="postgresql://127.0.0.1:1/nothing"))[0]
+    assert "does not answer" in gone.seen
+
+
+@requirement("O8", "O5")
+def test_a_store_without_a_recent_backup_is_seen(tmp_path: Path) -> None:
+    clock, settings = FakeClock(), Settings(state_dir=str(tmp_path))
+    young, old = Facts(3, clock.now() - 2 * DAY), Facts(3, clock.now() - 20 * DAY)
+    looks = [examine.check_backup(settings, facts, clock).advice != "" for facts in (None, young, old)]
+    assert looks == [False, False, True]
+    stamp = tmp_path / BACKUP_STAMP
+    stamp.touch()
+    for days, late in ((0, False), (7, False), (9, True)):
+        at = clock.now() // SECOND - days * 86_400
+        os.utime(stamp, (at, at))
+        assert (examine.check_backup(settings, old, clock).advice != "") is late, days
+
+
+@requirement("O8")
+async def test_a_port_that_somebody_else_has_is_told_from_a_server_that_is_down(state: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        quiet = msgspec.structs.replace(Settings(), port=port)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(examine, "_ANSWER_SECONDS", 0.2)
+            found = await asyncio.to_thread(examine.check_server, quiet)
+    assert "is taken" in found.seen
+    assert str(port) in found.advice
+    free = await asyncio.to_thread(examine.check_server, Settings(port=free_port()))
+    assert "molecule serve" in free.advice
