@@ -257,7 +257,7 @@ async def test_files_are_attached_and_removed_without_a_pointer(page: Page, chat
     await fingers.go_to(page.get_by_role("button", name="Attach files"))
     async with page.expect_file_chooser() as opened:
         await page.keyboard.press("Enter")
-    await (await opened.value).set_files([payload("a.txt", b"a"), payload("b.txt", b"b")])  # type: ignore[list-item]
+    await (await opened.value).set_files([payload("a.txt", b"a"), payload("b.txt", b"b")])  # type: ignore[arg-type]
     await expect(chat.field).to_be_focused()
     await page.keyboard.press("Shift+Tab")
     await page.keyboard.press("Shift+Tab")

@@ -156,8 +156,13 @@ export class Api {
   }
 
   /** Throws Refusal, NoAnswer, Stopped. */
-  upload(workspaceId: string, file: File, watch: Watch): Promise<Attachment> {
-    return upload(`${seat(workspaceId)}/chat/uploads`, file, watch);
+  async upload(workspaceId: string, file: File, watch: Watch): Promise<Attachment> {
+    try {
+      return await upload(`${seat(workspaceId)}/chat/uploads`, file, watch);
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 401) this.onUnauthorized();
+      throw error;
+    }
   }
 
   async uploadLimits(): Promise<UploadLimits> {

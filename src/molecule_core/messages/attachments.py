@@ -77,6 +77,8 @@ def named(uri: Any) -> Named | None:
 
 def keys_of(parts: list[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
     """What a command that mentions files must not share a group over: a file is not forgotten in the same moment."""
+    if _are_words(parts):
+        return ()
     found = (named(part["file"].get("uri")) for part in parts if part["kind"] == "file")
     return tuple(dict.fromkeys(("file", each.id) for each in found if each is not None))
 
@@ -94,7 +96,7 @@ def looked_up(parts: list[dict[str, Any]], org_id: str, sender_id: str | None) -
 
     Raises InvalidMessage: it names one that its sender cannot see. (An address of another server stays data, even if it
     is built like one of ours.)"""
-    if all(part["kind"] != "file" for part in parts):
+    if _are_words(parts):
         return Mentions(parts, [])
     regular, file_ids = list[dict[str, Any]](), list[str]()
     for part in parts:
@@ -114,6 +116,11 @@ def looked_up(parts: list[dict[str, Any]], org_id: str, sender_id: str | None) -
             known = {"name": shown_name(content["name"])} if isinstance(content.get("name"), str) else {}
         regular.append({**part, "file": {**content, **known}})
     return Mentions(regular, list(dict.fromkeys(file_ids)))
+
+
+def _are_words(parts: list[dict[str, Any]]) -> bool:
+    """Whether a message is what most messages are, about which nothing need be looked up."""
+    return len(parts) == 1 and parts[0]["kind"] == "text"
 
 
 def _found(wanted: Named, org_id: str, sender_id: str | None) -> Generator[Step, Any, StoredFile | None]:
