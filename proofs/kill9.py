@@ -185,8 +185,8 @@ _ANYWHERE = (
     Control(
         name="a repeated Idempotency-Key is not recognised",
         file="edges/messages.py",
-        line="receipt = await self._writer.notify(call.target.id, parts, self._idempotency_key(call))",
-        by="receipt = await self._writer.notify(call.target.id, parts, None)",
+        line="receipt = await self._writer.notify(call.target.id, parts, self._idempotency_key(call), cause)",
+        by="receipt = await self._writer.notify(call.target.id, parts, None, cause)",
         breaks="answers twice",
     ),
     Control(

@@ -16,7 +16,8 @@ _HEAD = """# Proofs
 
 A proof is a long run that counts what must never happen, and ends well only if every count is zero. It prints its seed
 and one closing line. Each has negative controls: the product itself with one named line replaced, in the same harness.
-A control must break the count that it names, or the proof shows nothing and fails.
+A control must break the count that it names, or the proof shows nothing and fails. The limits of rates and of chains
+(docs/floods.md) are lifted: a crowd that sends and answers as fast as it can is what they stop.
 
 `scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]`; the tests in `tests/prove` run each at a tenth.
 """

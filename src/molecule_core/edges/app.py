@@ -97,7 +97,7 @@ class App:
             return self.rates.login(call.address) if logs_in else self.rates.stranger(call.address)
         standing = self.rates.request(caller.id)
         if call.route.counts is Counts.SEND and caller.kind is Kind.WORKSPACE:
-            return self.rates.sends(caller.id, caller.org_id)
+            standing = self.rates.sends(caller.id, caller.org_id)
         return standing
 
     def upgrades(self, method: bytes, url: bytes) -> bool:

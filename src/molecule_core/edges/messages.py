@@ -205,8 +205,8 @@ class MessageEdge:
     async def notify(self, call: Call) -> Answer:
         """An agent writes to its user."""
         notice = call.read(Notice)
-        parts, key = self._parts(notice), self._idempotency_key(call)
-        receipt = await self._writer.notify(call.target.id, parts, key, notice.in_reply_to)
+        parts, cause = self._parts(notice), notice.in_reply_to
+        receipt = await self._writer.notify(call.target.id, parts, self._idempotency_key(call), cause)
         return json_answer({"status": "sent", "activity_id": receipt.activity_id})
 
     def _parts(self, notice: Notice) -> list[dict[str, Any]]:

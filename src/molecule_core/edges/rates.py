@@ -9,7 +9,7 @@ Above: `edges/app.py`. Below: the ground.
 import enum
 import ipaddress
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import RateLimited
@@ -19,6 +19,7 @@ _MINUTE = 60.0
 # Buckets of one kind that are kept in a minute; if more callers come, the oldest begin anew.
 _MOST_BUCKETS = 100_000
 _EPSILON = 1e-6
+_FULL = _MINUTE + _EPSILON
 # The network that one customer of an IPv6 provider has: whoever has one address there has all of them.
 _IPV6_NETWORK_BITS = 64
 
@@ -69,38 +70,41 @@ class Buckets:
 
     def take(self, key: str, count: int = 1) -> Standing:
         """Takes so much out of a bucket, at most all that it can hold. Raises RateLimited, and takes nothing then."""
-        now = self._clock.monotonic()
+        return self.standing(self.spend(key, self._clock.monotonic(), count))
+
+    def spend(self, key: str, now: float, count: int = 1) -> float:
+        """The same; returns the seconds until the bucket is full again."""
         if now - self._turned > _MINUTE or len(self._young) >= _MOST_BUCKETS:
             self._old, self._young, self._turned = self._young, {}, now
-        full_at = self._full_at(key, now)
-        then = full_at + self._cost * (count if count < self._limit else self._limit)
-        missing = then - now - _MINUTE
-        if missing > _EPSILON:
-            raise RateLimited(retry_after=max(1, math.ceil(missing)), standing=self._standing(full_at - now))
-        self._young[key] = then
-        return self._standing(then - now)
+        full_at = self._young.get(key) or self._old.get(key, now)
+        behind = full_at - now if full_at > now else 0.0
+        then = behind + self._cost * (count if count < self._limit else self._limit)
+        if then > _FULL:
+            self._refuse(behind, then - _MINUTE)
+        self._young[key] = now + then
+        return then
 
     def look(self, key: str) -> Standing:
         """How a bucket stands."""
         now = self._clock.monotonic()
-        return self._standing(self._full_at(key, now) - now)
+        return self.standing(self._behind(key, now))
 
     def check(self, key: str) -> None:
         """Raises RateLimited if a bucket is empty; takes nothing."""
         now = self._clock.monotonic()
-        behind = self._full_at(key, now) - now
-        missing = behind + self._cost - _MINUTE
-        if missing > _EPSILON:
-            raise RateLimited(retry_after=max(1, math.ceil(missing)), standing=self._standing(behind))
+        behind = self._behind(key, now)
+        if behind + self._cost > _FULL:
+            self._refuse(behind, behind + self._cost - _MINUTE)
 
-    def _full_at(self, key: str, now: float) -> float:
-        full_at = self._young.get(key)
-        if full_at is None:
-            full_at = self._old.get(key, now)
-        return full_at if full_at > now else now
+    def _refuse(self, behind: float, missing: float) -> NoReturn:
+        raise RateLimited(retry_after=max(1, math.ceil(missing)), standing=self.standing(behind))
 
-    def _standing(self, behind: float) -> Standing:
-        return Standing(self._limit, int((_MINUTE - behind) / self._cost + _EPSILON), math.ceil(behind))
+    def _behind(self, key: str, now: float) -> float:
+        return max(0.0, (self._young.get(key) or self._old.get(key, now)) - now)
+
+    def standing(self, behind: float) -> Standing:
+        """What a bucket that will be full in so many seconds still holds."""
+        return Standing(self._limit, int((_MINUTE - behind) / self._cost + _EPSILON), -int(-behind // 1))
 
 
 class Rates:
@@ -112,6 +116,7 @@ class Rates:
         self._org_sends = Buckets(limits.org_sends_per_minute, clock)
         self._strangers = Buckets(limits.anonymous_per_minute, clock)
         self._logins = Buckets(limits.logins_per_minute, clock)
+        self._clock = clock
         self.request = self._requests.take
         self.stranger = self._strangers.take
         self.check_stranger = self._strangers.check
@@ -123,9 +128,10 @@ class Rates:
         RateLimited."""
         if count < 1:
             return self._sends.look(workspace_id)
-        standing = self._sends.take(workspace_id, count)
-        self._org_sends.take(org_id, count)
-        return standing
+        now = self._clock.monotonic()
+        behind = self._sends.spend(workspace_id, now, count)
+        self._org_sends.spend(org_id, now, count)
+        return self._sends.standing(behind)
 
 
 class Visitor:
