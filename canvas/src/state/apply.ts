@@ -193,4 +193,8 @@ const CHANGES = new Map<string, Change>([
   ["USER_MESSAGE", line(lineOfUserEvent)],
   ["AGENT_MESSAGE", line(lineOfAgentEvent)],
   ["ACTIVITY_LOGGED", () => undefined],
+  ["MESSAGE_TICK", () => undefined],
+  ["MESSAGE_DEAD", () => undefined],
+  ["MESSAGE_REQUEUED", () => undefined],
+  ["MESSAGE_DISCARDED", () => undefined],
 ]);
