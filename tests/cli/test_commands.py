@@ -94,7 +94,7 @@ async def test_help_names_every_verb_and_loads_none_of_them(state: Path, port: i
 async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -> None:
     serve = ["--host", "--port", "--state-dir", "--database", "--log-level", "--log-format", "--public-url"]
     flags = {
-        "serve": [*serve, "--allowed-host"],
+        "serve": [*serve, "--allowed-host", "--push-network"],
         "up": [*serve, "--allowed-host", "--demo", "--fresh", "--company"],
         "login-link": ["--state-dir", "--port", "--org", "--person"],
         "doctor": serve,
@@ -180,6 +180,7 @@ async def test_an_admin_token_file_without_a_token_is_no_way_in(run: Run, state:
         ("MOLECULE_LIMIT_BODY_BYTES", "0", "body_bytes"),
         ("MOLECULE_LIMIT_BODY_BYTES", "much", "body_bytes"),
         ("MOLECULE_LOG_LEVEL", "loud", "log_level"),
+        ("MOLECULE_PUSH_NETWORKS", "10.0.0.0/8,everywhere", "everywhere"),
         ("MOLECULE_LOG_FORMAT", "xml", "log_format"),
         ("MOLECULE_CONFIG", "/nowhere/molecule.toml", "/nowhere/molecule.toml"),
         ("MOLECULE_CONFIG", "/proc", "cannot be read"),

@@ -63,6 +63,7 @@ def test_the_operator_lists_networks_and_only_those_are_allowed_beside_public_on
     refused = ("10.2.0.1", "fd00:2::5", "127.0.0.2", "::1", "::127.0.0.1", "64:ff9b::10.1.2.3", "2002:a01:203::")
     assert all(policy.allows(ipaddress.ip_address(text)) for text in allowed)
     assert not any(policy.allows(ipaddress.ip_address(text)) for text in refused)
+    assert not NetPolicy.of(["::ffff:0:0/96"]).allows(ipaddress.ip_address("::ffff:127.0.0.1"))
 
 
 @pytest.mark.parametrize(

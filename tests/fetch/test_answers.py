@@ -260,6 +260,19 @@ async def test_the_next_address_is_tried_if_one_does_not_take_the_connection() -
             await server.fetch()
 
 
+async def test_an_address_that_is_silent_has_only_its_share_of_the_time() -> None:
+    async with saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as server:
+        net, real = server.net, server.net.connect
+
+        async def connect(address, port, tls, name):  # type: ignore[no-untyped-def]
+            if address == PUBLIC[0]:
+                await asyncio.get_running_loop().create_future()
+            return await real(address, port, tls, name)
+
+        net.connect = connect  # type: ignore[method-assign]
+        assert (await server.fetch(seconds=1)).status == 200
+
+
 async def test_a_server_that_answers_before_it_has_read_all_is_not_a_crash() -> None:
     async with saying(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n") as server:
         fetcher = server.net.fetcher(f"{PUBLIC[0]}/32")

@@ -1,5 +1,6 @@
 """Whatever is spelled how: the server comes to no address that is not public or allowed."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -71,6 +72,23 @@ async def test_a_name_with_one_bad_address_is_refused_whichever_comes_first(net:
     for name in ("first-is-bad.example", "last-is-bad.example"):
         with pytest.raises(UnsafeUrl, match=f"the name {name} resolves to 127.0.0.1, which is not public"):
             await net.fetcher().check(f"https://{name}/")
+
+
+async def test_a_name_that_does_not_resolve_is_refused_at_registration_and_a_failure_at_a_push(net: Internet) -> None:
+    with pytest.raises(UnsafeUrl, match=r"the name unknown\.example does not resolve"):
+        await net.fetcher().check("https://unknown.example/")
+    with pytest.raises(FetchFailed, match=r"the name unknown\.example does not resolve"):
+        await SINKS["post"](net.fetcher(), "https://unknown.example/")
+
+
+async def test_a_name_that_never_resolves_is_refused_at_registration_after_its_time(net: Internet) -> None:
+    async def never(*_: object) -> tuple[()]:
+        await asyncio.get_running_loop().create_future()
+        return ()
+
+    net.resolver = never  # type: ignore[method-assign, assignment]
+    with pytest.raises(UnsafeUrl, match="could not be resolved in time"):
+        await net.fetcher(limits=Limits(resolve_seconds=1)).check("https://public.example/")
 
 
 @requirement("S6")

@@ -129,6 +129,14 @@ def test_a_mistyped_limit_in_the_environment_is_refused_and_named() -> None:
         load_settings({"MOLECULE_LIMIT_BODY_BYTE": "5"}, {})
 
 
+@pytest.mark.parametrize("networks", [("everywhere",), ("10.0.0.1/8",), ("10.0.0.0/8", "0.0.0.0/0")])
+def test_a_push_network_that_is_none_or_too_wide_is_refused_and_named(networks: tuple[str, ...]) -> None:
+    with pytest.raises(BadSettings, match=f"push_networks: .*{networks[-1]}"):
+        load_settings({}, {"push_networks": networks})
+    with pytest.raises(BadSettings, match=f"push_networks: .*{networks[-1]}"):
+        load_settings({"MOLECULE_PUSH_NETWORKS": ", ".join(networks)}, {})
+
+
 def test_several_allowed_hosts_are_separated_by_commas() -> None:
     assert load_settings({"MOLECULE_ALLOWED_HOSTS": "a.example,b.example"}, {}).allowed_hosts == (
         "a.example",

@@ -70,8 +70,8 @@ class NetPolicy(Struct, frozen=True):
 
     def is_listed(self, address: Address) -> bool:
         """Whether the operator has listed the address, by one of its networks."""
-        inner = unwrapped(address)
-        return any(each in network for network in self.networks for each in {address, inner})
+        plain = unwrapped(address)
+        return any(plain in network for network in self.networks)
 
     def allows(self, address: Address) -> bool:
         """Whether a url may lead there at all."""

@@ -178,7 +178,7 @@ class SafeFetcher(Fetcher):
 
     async def _connected(self, target: Target, addresses: list[str], end: float) -> Streams:
         """The first of the addresses that takes the connection; all but the last get only their share of the time."""
-        tls, name = (self._trust(), target.host) if target.is_https else (None, None)
+        tls, name = (await self._trust(), target.host) if target.is_https else (None, None)
         *others, last = addresses
         for done, address in enumerate(others):
             share = (end - asyncio.get_running_loop().time()) / (len(addresses) - done)
@@ -187,9 +187,9 @@ class SafeFetcher(Fetcher):
                     return await self._connect(address, target.port, tls, name)
         return await self._connect(last, target.port, tls, name)
 
-    def _trust(self) -> ssl.SSLContext:
-        if self._tls is None:
-            self._tls = self._make_tls()
+    async def _trust(self) -> ssl.SSLContext:
+        if self._tls is None:  # 60 ms for a usual set of certificates: nobody else is to wait for that
+            self._tls = await asyncio.to_thread(self._make_tls)
         return self._tls
 
 
