@@ -9,6 +9,8 @@ from tests.running import ADMIN_TOKEN, Running, Seat
 
 _numbers = itertools.count(1)
 
+# Commands that read no body.
+BODYLESS = {"/logout", "/workspaces/{id}/dead-letters/{activity_id}/requeue"}
 ELSEWHERE = {"/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py"}
 
 
