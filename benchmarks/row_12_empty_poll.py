@@ -27,6 +27,7 @@ from benchmarks.servers import Place, bare_uvicorn, molecule, new_place
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.ground.limits import Limits
+from molecule_core.messages.handing import Handing
 from molecule_core.messages.model import Filters
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
@@ -83,11 +84,12 @@ async def _in_process(place: Place, options: Options, say: Say) -> list[Side]:
     store = open_store(place.database)
     await store.open()
     try:
-        reader, writer = reader_on(store), _writer_on(store)
+        reader = reader_on(store)
+        writer, handing = _hands_on(store, reader)
         for number in range(WORKSPACES):
             await writer.notify(workspace_id(number), [{"kind": "text", "text": "hello"}], None)
-        latest = await _latest(reader, writer)
-        return await _sides(_polls(reader, writer), latest, options, say)
+        latest = await _latest(reader, handing)
+        return await _sides(_polls(reader, handing), latest, options, say)
     finally:
         await store.close()
 
@@ -115,16 +117,15 @@ async def _repeat(poll: Poll, wanted: Sequence[Latest]) -> float:
     return (time.process_time() - start) / len(wanted) * 1e6
 
 
-def _polls(reader: MessageReader, writer: MessageWriter) -> dict[str, Poll]:
+def _polls(reader: MessageReader, handing: Handing) -> dict[str, Poll]:
     """The whole poll, then its parts, then the other way to poll."""
 
     async def whole(latest: Latest) -> object:
         seq = await reader.place(latest.workspace_id, latest.activity_id)
-        await writer.ack_cursor(latest.workspace_id, seq or 0, INBOX)
-        return await reader.after(latest.workspace_id, seq or 0, INBOX, _PAGE)
+        return await handing.read_behind(latest.workspace_id, seq or 0, INBOX, _PAGE)
 
     async def settle(latest: Latest) -> object:
-        await writer.ack_cursor(latest.workspace_id, latest.seq, INBOX)
+        await handing.ack_cursor(latest.workspace_id, latest.seq, INBOX)
         return None
 
     return {
@@ -132,7 +133,7 @@ def _polls(reader: MessageReader, writer: MessageWriter) -> dict[str, Poll]:
         "place": lambda latest: _nothing(reader, latest),
         "settle": settle,
         "look": lambda latest: reader.after(latest.workspace_id, latest.seq, INBOX, _PAGE),
-        "an empty claim instead": lambda latest: writer.claim(latest.workspace_id, lease_seconds=_LEASE, count=_PAGE),
+        "an empty claim instead": lambda latest: handing.claim(latest.workspace_id, lease_seconds=_LEASE, count=_PAGE),
     }
 
 
@@ -140,13 +141,14 @@ async def _nothing(reader: MessageReader, latest: Latest) -> None:
     await reader.place(latest.workspace_id, latest.activity_id)
 
 
-def _writer_on(store: Store) -> MessageWriter:
-    """The product's writer, with the workspaces of the filled store in its registry."""
+def _hands_on(store: Store, reader: MessageReader) -> tuple[MessageWriter, Handing]:
+    """The product's own, with the workspaces of the filled store in its registry."""
     clock, registry = SystemClock(), Registry()
-    ids = Ids(clock, SystemRandomness())
     seats = [_seat(workspace_id(number)) for number in range(WORKSPACES)]
     registry.load([Org("org", "org", False, _INSTANT)], seats, [])
-    return MessageWriter(store, OrgReader(registry), Wakeups(clock), clock=clock, ids=ids, limits=Limits())
+    org, limits = OrgReader(registry), Limits()
+    writer = MessageWriter(store, org, clock=clock, ids=Ids(clock, SystemRandomness()), limits=limits)
+    return writer, Handing(store, org, Wakeups(clock), reader, clock=clock, limits=limits)
 
 
 def _seat(id_: str) -> Workspace:
@@ -178,13 +180,13 @@ def _seat(id_: str) -> Workspace:
     )
 
 
-async def _latest(reader: MessageReader, writer: MessageWriter) -> list[Latest]:
+async def _latest(reader: MessageReader, handing: Handing) -> list[Latest]:
     """The newest row of every workspace; their inboxes are settled up to there, so that a poll has nothing to do."""
     found = []
     for number in range(WORKSPACES):
         id_ = workspace_id(number)
         row = (await reader.newest(id_, Filters(), 1))[0]
-        await writer.ack_upto(id_, row.seq, None)
+        await handing.ack_upto(id_, row.seq, None)
         found.append(Latest(id_, row.id, row.seq))
     return found
 

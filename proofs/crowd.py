@@ -67,7 +67,7 @@ class Office:
         org = OrgReader(self.registry)
         access = AccessWriter(self.store, Remembered(), clock=clock, ids=self.ids, randomness=chance, limits=limits)
         self.org = OrgWriter(self.store, self.registry, access, wakeups.ring, clock=clock, ids=self.ids, limits=limits)
-        self.writer = MessageWriter(self.store, org, wakeups, clock=clock, ids=self.ids, limits=limits)
+        self.writer = MessageWriter(self.store, org, clock=clock, ids=self.ids, limits=limits)
         self.reader = MessageReader(self.store, org, wakeups, limits=limits, public_url="")
         self.journal = Journal(self.store)
 

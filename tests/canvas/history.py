@@ -15,9 +15,7 @@ async def say_many(stage: Stage, name: str, texts: list[str]) -> None:
     """The agent of a seat writes all of this to its user, in this order."""
     server, clock = stage.server.server, SystemClock()
     ids, limits = Ids(clock, SystemRandomness()), server.settings.limits
-    writer = MessageWriter(
-        server.store, OrgReader(server.registry), server.wakeups, clock=clock, ids=ids, limits=limits
-    )
+    writer = MessageWriter(server.store, OrgReader(server.registry), clock=clock, ids=ids, limits=limits)
     seat = stage.seats[name].id
     for start in range(0, len(texts), _AT_ONCE):
         some = texts[start : start + _AT_ONCE]

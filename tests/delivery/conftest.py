@@ -64,15 +64,15 @@ class Post(NamedTuple):
         await eventually(pushed, lambda found: found >= count)
 
     async def quiet(self) -> None:
-        """Waits until no push is under way and all that is lined up has had its turn."""
-        delivery = self.server.server.delivery
+        """Waits until no push is under way, and whoever was due has had a turn."""
+        server = self.server.server
 
         async def resting() -> bool:
             await self.clock.advance(0)
-            return delivery.under_way == 0
+            due = await server.store.rows("due_targets", {"count": 1})
+            return server.delivery.under_way == 0 and not (due and due[0][1] <= self.clock.now())
 
-        for _ in range(5):
-            await eventually(resting, bool)
+        await eventually(resting, bool)
 
     async def tries(self, count: int, seconds: float = 301) -> None:
         """Lets so many further tries happen, each after the longest back-off."""

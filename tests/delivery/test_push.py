@@ -155,6 +155,7 @@ async def test_mail_from_before_an_agent_was_one_to_push_to_is_pushed(post: Post
     )
 
     await post.stands(queued["activity_id"], "completed", seat=seat)
+    assert [each.text for each in post.net.of(url)] == ["before"]
 
 
 # -- over a real connection --------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from molecule_core.ground.limits import Limits
+from molecule_core.messages import turns
 from tests.delivery.agents import Pushed, Reply, plain, said
 from tests.delivery.conftest import URL, Post
 from tests.journeys.patience import eventually, refused
@@ -335,3 +336,71 @@ async def test_a_push_that_fails_after_the_messages_life_is_its_last(post: Post)
     await post.stands(activity_id, "dropped")
     (letter,) = await post.letters()
     assert (letter["reason"], letter["detail"]) == ("expired", "HTTP 500")
+
+
+# -- late answers, and what goes wrong without the guards --------------------------------------------------------------
+
+
+@requirement("M21", "M18", "P2")
+async def test_an_answer_that_comes_after_the_lease_has_ended_settles_nothing(post: Post) -> None:
+    gates = [asyncio.Event(), asyncio.Event()]
+
+    async def reply(pushed: Pushed) -> Reply:
+        await gates[pushed.attempt - 1].wait()
+        return said(f"attempt {pushed.attempt}")
+
+    post.net.agents[URL] = reply
+    await post.person.call("PATCH", f"/workspaces/{post.ops.id}", body={"max_concurrent_tasks": 2})
+    activity_id = await post.ask("hi")
+    await post.until_pushed(1)
+    await post.clock.advance(311)
+    await post.until_pushed(2)
+
+    gates[0].set()
+    await post.clock.advance(0)
+    assert (await post.queue(activity_id))["status"] == "dispatched"
+    gates[1].set()
+    found = await post.stands(activity_id, "completed")
+
+    assert found["response_body"]["result"]["parts"][0]["text"] == "attempt 2"
+    page = await post.person.get(f"/workspaces/{post.ops.id}/chat-history")
+    assert [line["content"] for line in page["messages"]] == ["hi", "attempt 2"]
+
+
+@requirement("M21")
+@pytest.mark.parametrize("guarded", [True, False])
+async def test_without_the_wait_between_two_tries_a_message_dies_at_once(
+    post: Post, monkeypatch: pytest.MonkeyPatch, guarded: bool
+) -> None:
+    """The control of the tests above: the product with one rule replaced."""
+    if not guarded:
+        monkeypatch.setattr(turns, "back_off", lambda _tries, _bits: 0.0)
+    activity_id = await post.ask("hi")
+    await post.quiet()
+    for _ in range(20):
+        await post.clock.advance(0)
+    wanted = "queued" if guarded else "failed"
+    await post.stands(activity_id, wanted)
+    assert len(post.net.pushed) == (1 if guarded else LIMITS.delivery_attempts)
+
+
+@requirement("M21", "M31")
+async def test_the_journal_tells_of_a_death_of_a_letter_that_waits_again_and_of_its_end(post: Post) -> None:
+    activity_id = await post.ask("hi")
+    await post.quiet()
+    await post.tries(3)
+    path = f"/workspaces/{post.ops.id}/dead-letters/{activity_id}"
+    await post.person.post(f"{path}/requeue")
+    await post.until_pushed(5)
+    await post.quiet()
+    await post.tries(3)
+    await post.person.call("DELETE", path)
+
+    org = (await post.person.get(f"/workspaces/{post.ops.id}"))["org_id"]
+    facts = await post.server.server.store.rows("events_after", {"org_id": org, "seq": 0, "count": 1000})
+    told = [fact[1] for fact in facts if fact[1].startswith("MESSAGE_")]
+    tries = ["MESSAGE_TICK"] * 4
+    assert told == [*tries, "MESSAGE_DEAD", "MESSAGE_REQUEUED", *tries, "MESSAGE_DEAD", "MESSAGE_DISCARDED"]
+    assert '"reason":"unreachable","detail":"nobody there","attempts":4' in next(
+        fact[8] for fact in facts if fact[1] == "MESSAGE_DEAD"
+    )

@@ -9,9 +9,15 @@ from tests.running import ADMIN_TOKEN, Running, Seat
 
 _numbers = itertools.count(1)
 
+# Commands that read no body.
+BODYLESS = {
+    "/logout",
+    "/orgs/{org_id}/chains/{root_id}/end",
+    "/workspaces/{id}/dead-letters/{activity_id}/requeue",
+    "/workspaces/{id}/pending-uploads/{file_id}/ack",
+}
 ELSEWHERE = {
     "/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py",
-    "/orgs/{org_id}/chains/{root_id}/end": "reads no body",
     "/orgs/{org_id}/chains/{root_id}/release": "takes a frozen chain: tests/journeys/test_chains.py",
 }
 

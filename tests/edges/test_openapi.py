@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.edges.targets import BODYLESS
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running
@@ -118,12 +119,7 @@ async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> No
     posts = {path: operation for method, path, operation in _operations(document) if method == "post"}
     silent = {path for path, operation in posts.items() if "requestBody" not in operation}
     # JSON-RPC is read by hand: its shape is the A2A specification's. The others need no body.
-    assert silent <= {
-        "/workspaces/{id}/a2a",
-        "/logout",
-        "/workspaces/{id}/pending-uploads/{file_id}/ack",
-        "/orgs/{org_id}/chains/{root_id}/end",
-    }
+    assert silent <= {"/workspaces/{id}/a2a", *BODYLESS}
 
 
 async def test_what_streams_says_that_it_takes_a_form_and_what_is_no_json_says_so(document: dict[str, Any]) -> None:

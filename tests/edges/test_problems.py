@@ -16,6 +16,7 @@ from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from tests.clocks import FakeClock
 from tests.journeys.forms import place_of, upload
+from tests.journeys.patience import eventually
 from tests.journeys.rawhttp import Reply, ask, request, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat, running
@@ -38,8 +39,8 @@ COMMAND_LINE_ONLY = {
 NOT_FROM_OUTSIDE = {
     "unexpected": "takes a mistake of ours: shown with one planted, below",
     "platform_unavailable": "takes a store that fails: shown with one planted, below",
-    "unsafe_url": "no route of this version takes a url: every way to it in tests/fetch",
-    "fetch_failed": "no route of this version fetches: every way to it in tests/fetch",
+    "fetch_failed": "told of a push, never answered: every way to it in tests/fetch",
+    "not_taken": "takes an agent that fails again and again: tests/delivery/test_trouble.py",
     "no_room": "takes a disk that is full: shown in tests/edges/test_uploads.py",
     "files_unavailable": "takes a folder that fails: shown in tests/edges/test_uploads.py",
     "talk_to_user_disabled": "no route of this version switches talk_to_user_enabled off",
@@ -196,6 +197,19 @@ async def _third_login(world: World) -> Reply:
     return [await world.ask("POST", "/login", {"code": "nothing"}, token=None) for _ in range(3)][-1]
 
 
+async def _requeue_of_what_was_discarded(world: World) -> Reply:
+    params = {"message": {"parts": [{"kind": "text", "text": "hello"}]}, "expires_in_seconds": 1}
+    sent = await world.ask("POST", "/workspaces/{id}/a2a", {"params": params})
+    await world.clock.advance(2)
+    letter = f"/workspaces/{{id}}/dead-letters/{sent.json['activity_id']}"
+
+    async def discarded() -> int:
+        return (await world.ask("DELETE", letter)).status
+
+    await eventually(discarded, lambda status: status == 200)
+    return await world.ask("POST", f"{letter}/requeue")
+
+
 async def _grandchild(world: World) -> Reply:
     child = await world.server.seat("Child", parent_id=world.seat.id)
     grandchild = await world.server.seat("Grandchild", parent_id=child.id)
@@ -270,7 +284,8 @@ PROVOKED: dict[str, Provoke] = {
     "invalid_name": _simple("POST", "/orgs", {"name": "\u202e"}),
     "invalid_parent": _simple("POST", "/workspaces", {"name": "x", "parent_id": "nobody"}),
     "org_exists": _twin_org,
-    "push_not_yet": _simple("POST", "/workspaces", {"name": "x", "delivery_mode": "push"}),
+    "url_missing": _simple("POST", "/workspaces", {"name": "x", "delivery_mode": "push"}),
+    "unsafe_url": _simple("POST", "/workspaces", {"name": "x", "url": "http://127.0.0.1/"}),
     "workspace_removed": _removed,
     "confirmation_required": _with_a_child,
     "invalid_message": lambda world: world.message(parts=[]),
@@ -288,6 +303,7 @@ PROVOKED: dict[str, Provoke] = {
     "rate_limited": _third_login,
     "cursor_gone": _simple("GET", "/workspaces/{id}/activity?since_id=nobody"),
     "stale_attempt": _ack_of_an_old_attempt,
+    "not_dead": _requeue_of_what_was_discarded,
     "attempt_missing": _ack_without_an_attempt,
     "server_busy": _one_connection_too_many,
 }

@@ -19,13 +19,16 @@ class Rule(NamedTuple):
     """Who may call a route, written down here a second time and on purpose.
 
     `reach`: how far a workspace's token goes: "own", "talk" (refused for others with 403), "" (no workspace in the
-    path). `names`: what the request names: a workspace or an organisation in its path, a workspace in its body."""
+    path). `names`: what the request names: a workspace or an organisation in its path, a workspace in its body.
+    `finds_nothing`: it also names a message, and there is none: who may ask learns as little as who may not.
+    """
 
     kinds: set[str]
     reach: str = ""
     role: str = VIEWER
     names: str = ""
     body: dict[str, Any] | None = None
+    finds_nothing: bool = False
 
 
 TEXT = {"params": {"message": {"content": "hi"}}}
@@ -82,6 +85,18 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/workspaces/{id}/pending-uploads/{file_id}/content"): Rule({"workspace"}, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/pending-uploads/{file_id}/ack"): Rule({"workspace"}, "own", VIEWER, "path"),
     ("GET", "/uploads/limits"): Rule(EVERYBODY),
+    ("GET", "/workspaces/{id}/a2a/queue/{queue_id}"): Rule(EVERYBODY, "talk", VIEWER, "path", finds_nothing=True),
+    ("GET", "/workspaces/{id}/messages/{activity_id}/ticks"): Rule(
+        EVERYBODY, "talk", VIEWER, "path", finds_nothing=True
+    ),
+    ("GET", "/orgs/{org_id}/dead-letters"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("GET", "/workspaces/{id}/dead-letters"): Rule(PEOPLE, "own", VIEWER, "path"),
+    ("POST", "/workspaces/{id}/dead-letters/{activity_id}/requeue"): Rule(
+        PEOPLE, "own", OPERATOR, "path", finds_nothing=True
+    ),
+    ("DELETE", "/workspaces/{id}/dead-letters/{activity_id}"): Rule(
+        PEOPLE, "own", OPERATOR, "path", finds_nothing=True
+    ),
 }
 # Their answer goes on, and takes the connection with it.
 ENDLESS = {"/events/stream", "/workspaces/{id}/events/stream"}
@@ -128,7 +143,7 @@ def _expected_at_a_target(probe: Probe, who: Credential, cast: Cast) -> tuple[in
     org = {"own": cast.org_a, "foreign": cast.org_b, "unknown": None}[probe.target]
     if "{file_id}" in probe.path:  # there is no such file, for whoever gets so far
         org = None
-    if org is None or (who.kind != "admin" and who.org != org):
+    if probe.rule.finds_nothing or org is None or (who.kind != "admin" and who.org != org):
         return 404, "not_found"
     return None if who.kind != "workspace" else _expected_of_a_workspace(probe)
 

@@ -40,7 +40,10 @@ HOUSE = (
     Row("__init__", ()),
     # store.backup, store.copies: backup, restore and doctor work on a store without a server; store.database: which
     # schema this version knows.
-    Row("cli", ("cli", "server", "serving", "demo", "agent", "client", "wire", "ground", "store.{backup,copies,database}")),
+    Row(
+        "cli",
+        ("cli", "server", "serving", "demo", "agent", "client", "wire", "ground", "store.{backup,copies,database}"),
+    ),
     Row("server", ("edges", "views", "slices", "store", "ground")),
     # The wired server in a process: the listener is uvicorn's, the connections are ours.
     Row("serving", ("server", "edges.protocol", "ground")),

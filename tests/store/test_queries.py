@@ -8,8 +8,8 @@ import asyncpg
 import pytest
 
 from molecule_core.store import queries
-from molecule_core.store.sets import as_set
 from molecule_core.store.queries import Query, load_queries, load_schema, split_statements
+from molecule_core.store.sets import as_set
 from tests.engines import new_database
 from tests.requirements import requirement
 
@@ -58,9 +58,9 @@ async def test_every_named_query_is_understood_by_postgres(postgres_schema: str,
         prepared = await connection.prepare(query.sql)
         assert len(prepared.get_parameters()) == len(query.names)
         if query.names and prepared.get_attributes():  # it reads, so a group may ask it for many at once
-            as_set = await connection.prepare(await as_set(connection, query))
-            assert len(as_set.get_parameters()) == len(query.names)
-            assert len(as_set.get_attributes()) == len(prepared.get_attributes()) + 1
+            whole = await connection.prepare(await as_set(connection, query))
+            assert len(whole.get_parameters()) == len(query.names)
+            assert len(whole.get_attributes()) == len(prepared.get_attributes()) + 1
     finally:
         await connection.close()
 

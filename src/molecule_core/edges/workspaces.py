@@ -145,7 +145,7 @@ class WorkspaceEdge:
                 "external": workspace.external,
                 "status": workspace.status.value,
                 "delivery_mode": workspace.delivery_mode,
-                "connection": connection(workspace.id, token, self._public_url),
+                "connection": connection(workspace.id, token, self._public_url, mode=workspace.delivery_mode),
             },
             201,
         )
@@ -241,13 +241,13 @@ def check_numbers(tier: Any, max_concurrent_tasks: Any) -> None:
         raise InvalidField(reason=f"max_concurrent_tasks must lie between 1 and {_MOST_TASKS}")
 
 
-def connection(workspace_id: str, token: str | None, url: str) -> dict[str, str]:
+def connection(workspace_id: str, token: str | None, url: str, *, mode: str = POLL) -> dict[str, str]:
     """All that an agent needs to connect, with commands to paste. The token is in here and nowhere else; without one,
     the commands have a place for it.
 
     The commands keep it in a file or the environment: process arguments are readable by others on a machine."""
     secret = token or "YOUR-TOKEN"
-    register = f'{{"id":"{workspace_id}","delivery_mode":"poll","agent_card":{{"name":"My agent"}}}}'
+    register = f'{{"id":"{workspace_id}","delivery_mode":"{mode}","agent_card":{{"name":"My agent"}}}}'
     return {
         "workspace_id": workspace_id,
         "platform_url": url,

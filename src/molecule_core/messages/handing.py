@@ -210,10 +210,12 @@ class Handing:
     ) -> list[Shown]:
         """What an agent gets that keeps a cursor: says that all up to there is handled, and reads on. Dead letters that
         wait again come first, and again until the cursor has moved past them; those that are dead do not come."""
-        await self.ack_cursor(workspace_id, seq, filters)
+        known: Inbox | None = await self._inbox(workspace_id)
+        if known is not None and known.acked_seq < seq:
+            await self.ack_cursor(workspace_id, seq, filters)
+            known = await self._inbox(workspace_id)
         if not filters.whole_inbox:
             return await self._reader.after(workspace_id, seq, filters, count, wait=wait)
-        known: Inbox | None = await self._inbox(workspace_id)
         start = await self._start_of(workspace_id, seq, known or Inbox())
         if known is not None and known.requeued:
             await self._store.run(self._on_inbox(workspace_id, partial(self._acking_shown, workspace_id, seq, start)))

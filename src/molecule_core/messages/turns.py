@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from molecule_core.ground.errors import InvalidJson, JsonTooDeep
+from molecule_core.ground.text import shorten
 from molecule_core.messages.model import Head, Room, Verdict
 from molecule_core.wire import strictjson
 
@@ -53,7 +54,7 @@ def _says_busy(value: Any) -> bool:
 def _said(value: Any) -> str:
     error = value.get("error") if isinstance(value, dict) else None
     text = error.get("message") if isinstance(error, dict) else error
-    return f": {text[:_MOST_REPEATED]}" if isinstance(text, str) and text else ""
+    return f": {shorten(text, _MOST_REPEATED)}" if isinstance(text, str) and text else ""
 
 
 def _seconds(value: Any) -> int | None:
@@ -133,7 +134,8 @@ def error_text(answer: str) -> str | None:
     if error is None:
         return None
     message = _member(error, "message")
-    return message[:_MOST_REPEATED] if isinstance(message, str) and message else "the agent answered with an error"
+    said = shorten(message, _MOST_REPEATED) if isinstance(message, str) else ""
+    return said or "the agent answered with an error"
 
 
 def _member(value: Any, name: str, default: Any = None) -> Any:

@@ -1,0 +1,188 @@
+"""What an agent's answer means, when to try again, what may go out, whose turn it is."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from molecule_core.messages import turns
+from molecule_core.messages.model import Head, Room, Verdict
+from molecule_core.messages.turns import LONGEST_BACK_OFF_SECONDS, Turns, back_off, judge, takeable
+from tests.requirements import requirement
+
+DEPTH = 32
+FULL = (1 << turns.jitter_bits()) - 1
+NOW = 1000
+
+
+def judged(status: int, body: bytes = b"{}", **headers: str) -> Verdict:
+    return judge(status, {name.replace("_", "-"): value for name, value in headers.items()}, body, max_depth=DEPTH)
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+@requirement("M21", "M22")
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_agent_without_time_is_busy_which_is_no_failure(status: int) -> None:
+    assert judged(status) == Verdict(busy=True, error=f"busy (HTTP {status})")
+    assert judged(status, retry_after="7").retry_after == 7
+    assert judged(status, retry_after="99999999").retry_after == LONGEST_BACK_OFF_SECONDS
+    for nonsense in ("soon", "-1", "1.5", "Wed, 21 Oct 2026 07:28:00 GMT", "9" * 5000, ""):
+        assert judged(status, retry_after=nonsense).retry_after is None
+
+
+@requirement("M22")
+@pytest.mark.parametrize("status", [200, 202, 500, 404])
+def test_a_body_may_say_busy_whatever_the_status(status: int) -> None:
+    assert judged(status, b'{"busy":true,"retry_after":9}') == Verdict(busy=True, error="busy", retry_after=9)
+    assert not judged(status, b'{"busy":"true"}').busy
+
+
+@requirement("M21")
+def test_any_json_with_a_2xx_is_an_answer_also_an_error_of_json_rpc() -> None:
+    for body in (b'{"result":1}', b'{"error":{"code":1,"message":"no"}}', b"[1]", b"null"):
+        assert judged(200, body) == Verdict(answer=body.decode())
+    assert judged(204, b"") == Verdict(answer="{}")
+    assert judged(202, b" \n") == Verdict(answer="{}")
+
+
+@requirement("M21")
+@pytest.mark.parametrize(
+    ("status", "refused"),
+    [(300, True), (302, True), (400, True), (404, True), (410, True), (408, False), (425, False), (500, False)],
+)
+def test_what_will_not_pass_is_a_refusal_and_what_may_pass_is_not(status: int, refused: bool) -> None:
+    found = judged(status, b'{"error":"no"}')
+    assert (found.refused, found.error, found.answer) == (refused, f"HTTP {status}: no", None)
+
+
+@given(status=st.integers(100, 599), body=st.binary(max_size=60), header=st.text(max_size=10))
+def test_no_answer_at_all_breaks_the_judge(status: int, body: bytes, header: str) -> None:
+    found = judge(status, {"retry-after": header}, body, max_depth=DEPTH)
+    assert (found.answer is None) != (found.error is None)
+
+
+@given(
+    answer=st.recursive(
+        st.none() | st.text() | st.integers(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(["result", "error", "parts", "artifacts", "status", "message", "text", "kind"]), inner
+            )
+        ),
+    )
+)
+def test_whatever_an_agent_answers_can_be_told_to_its_sender(answer: object) -> None:
+    text = msgspec.json.encode(answer).decode()
+    told = msgspec.json.decode(turns.rpc_answer(7, text))
+    assert told["id"] == 7
+    assert "result" in told or "error" in told
+    assert isinstance(turns.answer_text(text), str)
+    assert isinstance(turns.error_text(text), str | None)
+
+
+@requirement("M14")
+def test_the_words_of_an_answer_are_those_of_its_message_its_artifacts_or_its_status() -> None:
+    part = {"kind": "text", "text": "hi"}
+    for result in ({"parts": [part]}, {"artifacts": [{"parts": [part]}]}, {"status": {"message": {"parts": [part]}}}):
+        assert turns.answer_text(msgspec.json.encode({"result": result}).decode()) == "hi"
+    assert turns.answer_text('{"result":{"kind":"task","status":{"state":"submitted"}}}') == ""
+
+
+# -- back-off ----------------------------------------------------------------------------------------------------------
+
+
+@requirement("M21")
+@given(tries=st.integers(1, 100), bits=st.integers(0, FULL))
+def test_a_wait_lies_between_a_second_and_five_minutes(tries: int, bits: int) -> None:
+    assert 1 <= back_off(tries, bits) <= min(2**tries, LONGEST_BACK_OFF_SECONDS)
+
+
+@requirement("M21")
+def test_waits_grow_and_the_jitter_spreads_them_over_all_of_it() -> None:
+    assert [back_off(tries, FULL) for tries in range(1, 11)] == [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert [back_off(tries, 0) for tries in range(1, 11)] == [1] * 10
+
+
+# -- what may go out ---------------------------------------------------------------------------------------------------
+
+
+def fresh(seq: int) -> Head:
+    return Head(seq, seq, 0, 0, 0, 0, 0)
+
+
+def flying(seq: int, until: int = NOW + 5) -> Head:
+    return Head(seq, seq, 1, until, 0, 0, 0)
+
+
+def waits(seq: int, until: int = NOW + 9, *, busy: bool = False, noted: int = NOW - 1) -> Head:
+    return Head(seq, seq, 1, noted, until, int(busy), noted)
+
+
+def gone_out(heads: list[Head], room: Room) -> tuple[list[int], int | None]:
+    taken, look_at = takeable(heads, room, NOW)
+    return [each.seq for each in taken], look_at
+
+
+@requirement("M22")
+def test_what_is_under_way_takes_a_place_and_so_does_what_the_agent_says_itself() -> None:
+    heads = [flying(1), fresh(2), fresh(3), fresh(4)]
+    assert gone_out(heads, Room(capacity=3, most=9)) == ([2, 3], NOW + 5)
+    assert gone_out(heads, Room(capacity=3, most=9, active=2)) == ([2], NOW + 5)
+    assert gone_out(heads, Room(capacity=3, most=9, active=7)) == ([], NOW + 5)
+    assert gone_out(heads, Room(capacity=3, most=1)) == ([2], NOW)
+    assert gone_out([fresh(1)], Room(capacity=0, most=0)) == ([], None)
+
+
+@requirement("M21", "M22")
+def test_what_waits_for_its_next_try_holds_up_all_behind_it() -> None:
+    heads = [flying(1), waits(2), fresh(3)]
+    assert gone_out(heads, Room(capacity=9, most=9)) == ([], NOW + 9)
+    assert gone_out([fresh(1), *heads[1:]], Room(capacity=9, most=9)) == ([1], NOW + 9)
+    assert gone_out([waits(2, NOW), fresh(3)], Room(capacity=1, most=9)) == ([2], None)
+    assert gone_out([flying(1, NOW), fresh(2)], Room(capacity=1, most=9)) == ([1], None)
+
+
+@requirement("M22")
+def test_an_agent_that_has_time_again_or_is_well_again_need_not_wait() -> None:
+    assert gone_out([waits(1, busy=True)], Room(capacity=1, most=1, free_since=NOW)) == ([1], None)
+    assert gone_out([waits(1, busy=False)], Room(capacity=1, most=1, free_since=NOW)) == ([], NOW + 9)
+    assert gone_out([waits(1, noted=NOW, busy=True)], Room(capacity=1, most=1, free_since=NOW)) == ([], NOW + 9)
+    assert gone_out([waits(1)], Room(capacity=1, most=1, well_since=NOW)) == ([1], None)
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------
+
+
+def drained(line: Turns, full: frozenset[str] = frozenset()) -> list[str]:
+    found = []
+    while turn := line.next(full):
+        found.append(turn[1])
+    return found
+
+
+@requirement("M23")
+def test_a_flooding_organisation_gets_every_other_turn_and_no_more() -> None:
+    line = Turns()
+    for number in range(5):
+        line.add("flood", f"f{number}")
+    for number in range(2):
+        line.add("calm", f"c{number}")
+        line.add("third", f"t{number}")
+    assert drained(line) == ["f0", "c0", "t0", "f1", "c1", "t1", "f2", "f3", "f4"]
+    assert len(line) == 0
+
+
+@requirement("M23")
+def test_nobody_stands_in_line_twice_and_a_full_organisation_keeps_its_place() -> None:
+    line = Turns()
+    for org in ("a", "b", "a", "b"):
+        line.add(org, f"{org}1")
+    line.add("a", "a2")
+    assert len(line) == 3
+    assert drained(line, frozenset(("a",))) == ["b1"]
+    assert "a1" in line
+    assert drained(line) == ["a1", "a2"]
+    assert "a1" not in line
