@@ -39,6 +39,7 @@ NOW = {
     "M33": "Readers are woken with 'look again', never with data.",
     "M34": "old snapshot + its events == new snapshot.",
     "M35": "Chat history is paged both ways.",
+    "M38": "Any number of processes on one PostgreSQL; sockets, polls, writes on any; lost wake-ups cost latency only.",
     "W1": "A client that knows only the original's wire works unchanged.",
     "W2": "Push registration answers 422 and says that polling works.",
     "S8": "Other organisations' ids answer byte for byte like unknown ids.",
