@@ -155,7 +155,6 @@ async def test_after_a_lost_connection_it_tries_ever_more_patiently_and_then_eve
     office.wire.down = True
     office.wire.lost()
     await settle()
-    assert not office.bus.listening
     tries = []
     for _ in range(60):
         await clock.advance(1)
@@ -173,10 +172,11 @@ async def test_after_a_lost_connection_it_tries_ever_more_patiently_and_then_eve
 @requirement("M38")
 async def test_a_connection_that_died_in_silence_is_found_out(office: Office, clock: FakeClock) -> None:
     await clock.advance(5.1)
-    assert (office.wire.checks, office.bus.listening) == (1, True)
+    heard_from = [(office.wire.checks, office.bus.listening)]
     office.wire.down = True
     await clock.advance(5.1)
-    assert not office.bus.listening
+    heard_from.append((office.wire.checks, office.bus.listening))
+    assert heard_from == [(1, True), (2, False)]
 
 
 async def test_a_bus_that_cannot_connect_at_first_opens_all_the_same(clock: FakeClock) -> None:

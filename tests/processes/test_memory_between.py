@@ -12,7 +12,7 @@ from tests.journeys.livewire import all_live, channel
 from tests.journeys.patience import bounded, eventually, refused
 from tests.journeys.rawhttp import ask
 from tests.journeys.seats import beat, remove
-from tests.processes.pairs import SOON, asked, deafen, knows, servers, told
+from tests.processes.pairs import ONLY_WAKE_UPS, SOON, asked, deafen, knows, servers, told
 from tests.requirements import requirement
 from tests.running import Running
 
@@ -107,7 +107,7 @@ async def test_one_message_id_sent_to_two_processes_at_once_is_one_message(place
 @requirement("M38", "P6")
 @pytest.mark.parametrize("deaf", [False, True], ids=["by a wake-up", "by looking again"])
 async def test_who_logs_out_at_one_process_is_out_at_another(place: str, tmp_path: Path, deaf: bool) -> None:
-    async with servers(place, tmp_path, **({"limits": SOON} if deaf else {})) as (one, other):
+    async with servers(place, tmp_path, limits=SOON if deaf else ONLY_WAKE_UPS) as (one, other):
         if deaf:
             deafen(one, other)
         org_id = one.server.registry.orgs()[0].id
