@@ -1,6 +1,7 @@
 """The model: what the people of a company saw with their own eyes, and what must therefore be true."""
 
 import asyncio
+import time
 from collections import Counter
 from typing import Any
 
@@ -11,6 +12,8 @@ from proofs.progress import Progress
 # Examples of one kind of fault: enough to see the reason.
 _MOST_NOTES = 3
 _NOTE_LENGTH = 200
+# The servers count leases on the wall clock, which may be set while they run.
+_SAME_CLOCK_SECONDS = 0.2
 
 
 class Message(Struct):
@@ -51,6 +54,7 @@ class Book:
         self.faults: Counter[str] = Counter()
         self.notes: list[str] = []
         self._tick = 0
+        self._held_until: dict[tuple[str, int], float] = {}
 
     def tick(self) -> int:
         """Harness time: a number greater than all before."""
@@ -72,8 +76,9 @@ class Book:
         elif message.receipt != activity_id:
             self.fault("two receipts", f"{message.id} got {message.receipt}, then {activity_id}")
 
-    def hand(self, rows: list[dict[str, Any]], asked: int) -> None:
-        """A claim that was sent at this tick was answered with these rows."""
+    def hand(self, rows: list[dict[str, Any]], asked: int, held_until: float) -> None:
+        """A claim that was sent at this tick was answered with these rows; their lease ends at this monotonic time or
+        later."""
         self.claims_in_vain = 0 if rows else self.claims_in_vain + 1
         self.progress.note("claimed")
         for row in rows:
@@ -83,6 +88,9 @@ class Book:
                 self.figures["redelivered"] += 1
             if self.handed[id_, attempt] > 1:
                 self.fault("handed twice under one attempt", f"{id_} attempt {attempt}")
+            self._held_until[id_, attempt] = held_until
+            if time.monotonic() < self._held_until.get((id_, attempt - 1), 0.0) - _SAME_CLOCK_SECONDS:
+                self.fault("handed on while it was held", f"{id_} attempt {attempt}")
             if self.handled.get(id_, asked) < asked:
                 self.fault("handed again after its ack", f"{id_} attempt {attempt}")
             self.progress.note("handed")

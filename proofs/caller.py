@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -23,9 +24,10 @@ class Refused(Exception):
 
 
 class Caller:
-    """A credential at one port of this machine. An async context manager; connects when it has to."""
+    """A credential at one port of this machine, or at any of several: then each connection asks which. An async context
+    manager; connects when it has to."""
 
-    def __init__(self, port: int, token: str) -> None:
+    def __init__(self, port: int | Callable[[], int], token: str) -> None:
         self._port = port
         self._token = token
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -46,7 +48,7 @@ class Caller:
 
     async def call(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Any:
         """One request, one answer."""
-        given = {"host": f"127.0.0.1:{self._port}", "authorization": f"Bearer {self._token}"}
+        given = {"host": "127.0.0.1", "authorization": f"Bearer {self._token}"}
         given |= {name.replace("_", "-"): text for name, text in (headers or {}).items()}
         if body:
             given |= {"content-type": "application/json", "content-length": str(len(body))}
@@ -68,7 +70,8 @@ class Caller:
 
     async def _exchange(self, request: bytes) -> tuple[int, bytes]:
         if self._streams is None:
-            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+            port = self._port() if callable(self._port) else self._port
+            self._streams = await asyncio.open_connection("127.0.0.1", port)
         reader, writer = self._streams
         writer.write(request)
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower().split("\r\n")

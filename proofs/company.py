@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from proofs.book import Book, Message
 from proofs.caller import Caller, NoAnswer, Refused
-from proofs.serving import ADMIN_TOKEN, ServerProcess
+from proofs.serving import ADMIN_TOKEN, Place
 from proofs.settings import START_SECONDS, Setting
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Seat:
 class Company:
     """Inboxes with two agents each, senders of both kinds, and a watcher for each inbox."""
 
-    def __init__(self, setting: Setting, server: ServerProcess, book: Book) -> None:
+    def __init__(self, setting: Setting, server: Place, book: Book) -> None:
         self._setting = setting
         self._server = server
         self._book = book
@@ -174,13 +174,13 @@ class Company:
         claim = {"claim": LEASE_SECONDS, "wait": _WAIT_SECONDS, "limit": _CLAIM_ROWS}
         async with Caller(self._server.port, seat.token) as api:
             while True:
-                asked = self._book.tick()
+                asked, begun = self._book.tick(), time.monotonic()
                 try:
                     rows = await self._insist(lambda: api.get(path, **claim))
                 except Refused as error:
                     self._refused(error, "claim")
                     continue
-                self._book.hand(rows, asked)
+                self._book.hand(rows, asked, begun + LEASE_SECONDS)
                 for row in rows:
                     await self._handle(api, seat, row, again=dice.random() < _REPEATS)
 

@@ -11,7 +11,7 @@ from proofs.book import Book
 from proofs.company import Company, answer_to
 from proofs.controls import Control
 from proofs.ledger import Ledger, Row, read_ledger
-from proofs.serving import ServerProcess
+from proofs.serving import Place, ServerProcess
 from proofs.settings import Proof, Setting
 from proofs.verdicts import Verdict, descents, gaps
 
@@ -62,7 +62,7 @@ async def _moment(book: Book, kind: str, count: int) -> None:
 # -- the judgement -----------------------------------------------------------------------------------------------------
 
 
-def judge(book: Book, server: ServerProcess, ledger: Ledger) -> Verdict:
+def judge(book: Book, server: Place, ledger: Ledger) -> Verdict:
     """What people saw against what the store holds: every way in which they may disagree is counted."""
     inbound = [row for row in ledger.rows if row.inbound_no is not None]
     logs = ledger.logs()
@@ -72,6 +72,7 @@ def judge(book: Book, server: ServerProcess, ledger: Ledger) -> Verdict:
         "never handed over": len(set(book.accepted) - {id_ for id_, _ in book.handed}),
         "handed twice under one attempt": book.faults["handed twice under one attempt"],
         "handed again after its ack": book.faults["handed again after its ack"],
+        "handed on while it was held": book.faults["handed on while it was held"],
         "unhandled at the end": sum(not ledger.is_handled(row) for row in inbound),
         **_judge_answers(book, ledger),
         "two receipts": book.faults["two receipts"],
@@ -89,7 +90,7 @@ def judge(book: Book, server: ServerProcess, ledger: Ledger) -> Verdict:
     return Verdict(_figures(book, server, inbound), zeros, [*book.notes, *server.errors[:5], *ledger.faults[:5]])
 
 
-def _figures(book: Book, server: ServerProcess, inbound: list[Row]) -> dict[str, int | float | str]:
+def _figures(book: Book, server: Place, inbound: list[Row]) -> dict[str, int | float | str]:
     kept = {row.id: row for row in inbound}
     cut = [message for message in book.accepted.values() if message.cut_at]
     on_disk = sum(kept[m.receipt or ""].created_at < m.cut_at for m in cut if m.receipt in kept)

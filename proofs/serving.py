@@ -2,10 +2,13 @@
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from proofs.settings import START_SECONDS, Setting
 
@@ -27,6 +30,33 @@ _LIFTED = {
         "pingpong",
     )
 }
+
+
+class Place(Protocol):
+    """Where people find a server, and what is known of it in the end."""
+
+    up: asyncio.Event
+    """Set while there is one that listens."""
+
+    @property
+    def port(self) -> int | Callable[[], int]:
+        """Where it listens; or who tells where one does, for each connection anew."""
+
+    @property
+    def kills(self) -> int:
+        """How often it was killed."""
+
+    @property
+    def refused_starts(self) -> int:
+        """How often it did not start."""
+
+    @property
+    def ended_by_itself(self) -> int:
+        """How often it ended without being told to."""
+
+    @property
+    def errors(self) -> list[str]:
+        """What it logged as an error."""
 
 
 class ServerProcess:
@@ -107,6 +137,16 @@ class ServerProcess:
             self._process.kill()
             self.kills += 1
         await self._gone()
+
+    def freeze(self) -> None:
+        """SIGSTOP: it does nothing more, and holds what it held."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT: it goes on where it was, and knows nothing of the time between."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     async def stop(self) -> int:
         """SIGTERM; returns the exit code."""

@@ -47,6 +47,7 @@ NOW = {
     "M35": "Chat history is paged both ways; files are streamed, told to polling agents before the message that "
     "mentions them, and given out as downloads.",
     "M37": "A workspace with the ability writes to all others of its organisation, in one transaction.",
+    "M38": "Any number of processes on one PostgreSQL; sockets, polls, writes on any; lost wake-ups cost latency only.",
     "W1": "A client that knows only the original's wire works unchanged.",
     "S6": "No url leads the server to an address that is not public or allowed.",
     "S8": "Other organisations' ids answer byte for byte like unknown ids.",

@@ -32,8 +32,8 @@ async def eventually(look: Callable[[], Awaitable[T]], wanted: Callable[[T], boo
 
 
 async def until_waiting(server: Server, count: int) -> None:
-    """Until so many long-polls sleep. The server's own workers sleep too: timers, pushes and, where others may write to the
-    store, what follows them and what saves heartbeats for them."""
+    """Until so many long-polls sleep. The server's own workers sleep too: timers, pushes and, where others may write to
+    the store, what follows them and what saves heartbeats for them."""
     own = 4 if server.store.shared else 2
     async with asyncio.timeout(IN_PROCESS_SECONDS):
         while server.wakeups.asleep != own + count:

@@ -37,7 +37,7 @@ def deafen(*deaf: Running) -> None:
     """From now on nothing that these ring reaches another process."""
     for each in deaf:
         assert each.server.bus is not None
-        each.server.bus.tell = _nobody  # type: ignore[method-assign]
+        each.server.bus.tell = _nobody  # type: ignore[method-assign,assignment]
 
 
 def _nobody(_keys: Iterable[str]) -> None:

@@ -1,6 +1,7 @@
 """The judges of the proofs, given a story that is in order and then each way in which it may not be."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def story() -> tuple[Book, Ledger]:
         message = Message(id=f"s0-{number}", sender="s0", number=number, inbox="W", text=f"s0-{number} hello")
         book.messages[message.id] = message
         book.accept(message, id_)
-        book.hand([{"id": id_, "attempt": 1}], book.tick())
+        book.hand([{"id": id_, "attempt": 1}], book.tick(), 0.0)
         book.answer(id_, f"answer {id_}")
         book.handle(id_)
         rows.append(row(number + 1, id_, message.text, no=number + 1))
@@ -55,6 +56,11 @@ def swap_first_two(_book: Book, ledger: Ledger) -> None:
     ledger.rows[:2] = [two, one]
 
 
+def hand_on_while_held(book: Book, _ledger: Ledger) -> None:
+    book._held_until["a", 1] = math.inf
+    book.hand([{"id": "a", "attempt": 2}], 0, 0.0)
+
+
 WAYS: list[tuple[str, Change]] = [
     ("accepted but missing", lambda book, ledger: ledger.rows.pop(0)),
     ("twice in an inbox", lambda book, ledger: ledger.rows.append(row(5, "c", "s0-1 hello", no=3))),
@@ -63,8 +69,9 @@ WAYS: list[tuple[str, Change]] = [
     ("never sent", lambda book, ledger: ledger.rows.append(row(5, "c", "s9-9 hello", no=3))),
     ("per-sender order broken", swap_first_two),
     ("never handed over", lambda book, ledger: book.handed.pop(("a", 1))),
-    ("handed twice under one attempt", lambda book, ledger: book.hand([{"id": "a", "attempt": 1}], 0)),
-    ("handed again after its ack", lambda book, ledger: book.hand([{"id": "a", "attempt": 2}], book.tick())),
+    ("handed twice under one attempt", lambda book, ledger: book.hand([{"id": "a", "attempt": 1}], 0, 0.0)),
+    ("handed again after its ack", lambda book, ledger: book.hand([{"id": "a", "attempt": 2}], book.tick(), 0.0)),
+    ("handed on while it was held", hand_on_while_held),
     ("unhandled at the end", lambda book, ledger: ledger.handled_upto.update(W=1)),
     ("answers missing", lambda book, ledger: ledger.rows.pop()),
     ("answers twice", lambda book, ledger: ledger.rows.append(row(5, "c", answer_to("a"), no=None))),

@@ -26,3 +26,6 @@ TABLES: dict[str, str] = {
     "files": "messages",
     "file_mentions": "messages",
 }
+
+# What processes keep in memory: a statement that changes one of these says so in its third line (store/queries.py).
+MIRRORED = frozenset(("orgs", "workspaces", "heartbeats", "persons", "person_tokens", "workspace_tokens", "sessions"))

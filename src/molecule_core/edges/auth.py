@@ -38,9 +38,9 @@ class Guards:
         org: OrgReader,
         hosts: frozenset[str],
         cookie: str,
-        catch_up: Callable[[], Awaitable[bool]] | None = None,
+        catch_up: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`catch_up`: where other processes change the store too, brings memory up to date; whether it was not."""
+        """`catch_up`: where other processes change the store too, brings memory up to date."""
         self._access = access
         self._org = org
         self._hosts = hosts
@@ -91,8 +91,9 @@ class Guards:
         try:
             self.place(call, caller)
         except NotFound:
-            if self._catch_up is None or not await self._catch_up():
+            if self._catch_up is None:
                 raise
+            await self._catch_up()
             self.place(call, caller)
 
     def _knows(self, caller: Caller) -> bool:

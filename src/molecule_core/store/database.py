@@ -149,6 +149,6 @@ class Store(Protocol):
 
         Lets a poll that finds nothing end without a query. `name` and `key` as for `Take`."""
 
-    async def catch_up(self) -> bool:
-        """Brings memory that mirrors the store up to date with what other processes have committed; whether there was
-        anything. Costs a query where the store is shared, and nothing elsewhere."""
+    async def catch_up(self) -> None:
+        """Brings memory that mirrors the store up to date with what other processes have committed. Costs a query where
+        the store is shared, and nothing elsewhere."""

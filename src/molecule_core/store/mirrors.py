@@ -60,17 +60,14 @@ class Mirrors:
         if first == self.place + 1 and not self._busy.locked():
             self.place = last
 
-    async def catch_up(self, read: Reads) -> bool:
-        """Loads what has changed since; whether there was anything."""
-        behind = False
+    async def catch_up(self, read: Reads) -> None:
+        """Loads what has changed since."""
         async with self._busy:
             while rows := (await read("changes_after", [{"no": self.place, "count": _PAGE}]))[0]:
-                behind = True
                 if rows[0][0] == self.place + 1:
                     await self._load(read, rows)
                 else:
                     await self._load_all(read)
-        return behind
 
     async def _load(self, read: Reads, rows: Sequence[Row]) -> None:
         changed: dict[str, dict[str, None]] = {}

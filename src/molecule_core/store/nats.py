@@ -39,6 +39,8 @@ class NatsLink(Link):
                 self._url,
                 name="molecule",
                 allow_reconnect=False,
+                max_reconnect_attempts=1,  # else the first connection is tried for ever, whatever the line above says
+                reconnect_time_wait=0,
                 connect_timeout=_ANSWER_SECONDS,
                 closed_cb=on_close,
                 error_cb=on_error,

@@ -210,10 +210,9 @@ class PostgresStore(Store):
     def highest(self, name: str, key: str) -> int | None:
         return None  # another process may have written meanwhile
 
-    async def catch_up(self) -> bool:
-        if not self._is_behind((await self.rows("standing", {}))[0]):
-            return False
-        return await self._mirrors.catch_up(self.rows_of_each)
+    async def catch_up(self) -> None:
+        if self._is_behind((await self.rows("standing", {}))[0]):
+            await self._mirrors.catch_up(self.rows_of_each)
 
     def _is_behind(self, standing: Row) -> bool:
         """Whether memory lags behind the store. Raises StoreUnavailable if the store is of a newer schema by now."""

@@ -169,8 +169,8 @@ class SqliteStore(Store):
             self._numbers[name, key] = known = (rows[0][0] or 0) if rows else 0
         return known
 
-    async def catch_up(self) -> bool:
-        return False  # nobody else writes
+    async def catch_up(self) -> None:
+        """Nobody else writes."""
 
     def _rows(self, connection: apsw.Connection, name: str, params: Params) -> list[tuple[Any, ...]]:
         query = self._queries[name]

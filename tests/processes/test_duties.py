@@ -1,0 +1,117 @@
+"""What several processes have to do once: sweeps, timers, the first organisation, the schema."""
+
+import asyncio
+from pathlib import Path
+
+from molecule_core.ground.clock import SECOND
+from molecule_core.store.database import SCHEMA_VERSION
+from molecule_core.store.timers import TIMERS, Timers, timer
+from molecule_core.store.wakeups import Wakeups
+from tests.clocks import START, FakeClock
+from tests.engines import new_database
+from tests.journeys.patience import bounded, refused
+from tests.journeys.processes import client, free_port, serving
+from tests.journeys.seats import beat
+from tests.processes.pairs import ONLY_WAKE_UPS, asked, servers, told
+from tests.requirements import requirement
+from tests.store.bench import bench_on, write
+
+_STATUS_EVENTS = "SELECT name FROM events WHERE name LIKE 'WORKSPACE_%' ORDER BY seq"
+
+
+@requirement("M38", "M2")
+async def test_an_agent_that_one_process_hears_is_online_for_all_and_falls_silent_once(
+    place: str, tmp_path: Path, clock: FakeClock
+) -> None:
+    async with servers(place, tmp_path, 3, clock=clock, limits=ONLY_WAKE_UPS) as (one, other, third):
+        seat = await one.seat("Ops")
+
+        async def statuses() -> set[str]:
+            return {(await each.admin.get(f"/workspaces/{seat.id}"))["status"] for each in (one, other, third)}
+
+        for _ in range(12):
+            await beat(seat)
+            for _ in range(2):
+                await clock.advance(15)
+                await asyncio.gather(*(each.server._org.sweep("") for each in (one, other, third)))
+                await asyncio.gather(*(each.server.store.catch_up() for each in (one, other, third)))
+            assert await statuses() == {"online"}
+        for _ in range(9):
+            await clock.advance(15)
+            await asyncio.gather(*(each.server._org.sweep("") for each in (other, one, third)))
+            await asyncio.gather(*(each.server.store.catch_up() for each in (one, other, third)))
+        assert await statuses() == {"offline"}
+        names = [row[0] for row in await asked(place, _STATUS_EVENTS)]
+        assert names == ["WORKSPACE_PROVISIONING", "WORKSPACE_ONLINE", "WORKSPACE_OFFLINE"]
+
+
+@requirement("M38")
+async def test_a_due_timer_is_called_by_one_process_and_by_another_if_that_one_dies(
+    place: str, clock: FakeClock
+) -> None:
+    calls: list[str] = []
+    async with bench_on("postgres", place, clock=clock) as one, bench_on("postgres", place, clock=clock) as other:
+        both = []
+        for name, bench in (("one", one), ("other", other)):
+            timers = Timers(bench.store, clock, Wakeups(clock))
+
+            async def on_due(key: str, name: str = name) -> None:
+                calls.append(f"{name} {key}")
+
+            timers.owner("test", on_due)
+            both.append(timers)
+        keys = [f"k-{number}" for number in range(20)]
+        await one.run(write(*(timer("test", key, START) for key in keys), rings=(TIMERS,)))
+        await bounded(asyncio.gather(*(timers._look() for timers in both)))
+        assert sorted(call.split()[1] for call in calls) == sorted(keys)  # each once, whoever it was
+
+        await clock.advance(29)
+        await bounded(asyncio.gather(*(timers._look() for timers in both)))
+        assert len(calls) == len(keys)
+        await clock.advance(2)  # nobody set a next time: whoever claimed them is dead
+        await bounded(both[1]._look())
+        assert len(calls) == 2 * len(keys)
+        rows = await other.seen("SELECT min(due), max(due) FROM timers")
+        assert rows == [(START + 61 * SECOND,) * 2]
+
+
+@requirement("M38", "O1")
+async def test_servers_that_start_at_once_on_an_empty_database_make_one_organisation(
+    place: str, tmp_path: Path
+) -> None:
+    async with asyncio.timeout(60):
+        gates = [asyncio.create_task(_first_words(place, tmp_path / f"{number}")) for number in range(3)]
+        found = await asyncio.gather(*gates)
+    assert len({org["id"] for orgs in found for org in orgs}) == 1
+    assert await asked(place, "SELECT name FROM orgs") == [("Default",)]
+
+
+async def _first_words(place: str, state: Path) -> list[dict[str, str]]:
+    port = free_port()
+    async with serving(state, port, MOLECULE_DATABASE=place), client(port) as admin:
+        orgs: list[dict[str, str]] = await admin.get("/orgs")
+        return orgs
+
+
+@requirement("M38", "O1")
+async def test_a_process_whose_store_a_newer_molecule_has_brought_forward_ends_and_says_why(
+    postgres: str, tmp_path: Path
+) -> None:
+    place, port = await new_database(postgres), free_port()
+    more = {"MOLECULE_DATABASE": place, "MOLECULE_LIMIT_LOOK_AGAIN_SECONDS": "1"}
+    async with serving(tmp_path, port, **more) as process:
+        newer = str(SCHEMA_VERSION + 1)
+        await told(place, "UPDATE meta SET value = $1 WHERE name = 'schema'", newer)
+        assert await process.ended() == 2
+        assert f"schema {newer}, this one knows {SCHEMA_VERSION}" in process.said.splitlines()[-1]
+        assert "Traceback" not in process.said
+
+
+@requirement("M38")
+async def test_nothing_is_written_once_the_store_is_of_a_newer_molecule(place: str, tmp_path: Path) -> None:
+    async with servers(place, tmp_path, 1) as (one,):
+        ops = await one.seat("Ops")
+        await told(place, "UPDATE meta SET value = $1 WHERE name = 'schema'", str(SCHEMA_VERSION + 1))
+        assert (await refused(one.admin.send(ops.id, "too late"))).status == 503
+        assert one.server.outdated is not None
+        assert await asked(place, "SELECT id FROM activities") == []

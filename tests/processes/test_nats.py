@@ -1,0 +1,72 @@
+"""Wake-ups by a real NATS server: they arrive, and its end and return are survived."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from molecule_core.ground.errors import BadSettings
+from molecule_core.ground.settings import Settings
+from molecule_core.server import Server
+from tests.journeys.patience import bounded, eventually, until_waiting
+from tests.journeys.processes import free_port, started
+from tests.processes.pairs import servers
+from tests.processes.test_wakeups_between import ready
+from tests.requirements import requirement
+from tests.running import ADMIN_TOKEN
+
+NATS_SERVER = str(Path(sys.executable).parent / "nats-server")
+
+
+@contextlib.asynccontextmanager
+async def nats_server(port: int) -> AsyncIterator[None]:
+    """A NATS server until the block ends."""
+    async with started(NATS_SERVER, "--addr", "127.0.0.1", "--port", str(port), env={}) as process:
+        await process.says("Server is ready")
+        yield
+
+
+@requirement("M38")
+async def test_wake_ups_go_by_nats_and_outlive_its_end(place: str, tmp_path: Path) -> None:
+    port = free_port()
+    async with contextlib.AsyncExitStack() as stack:
+        async with nats_server(port):
+            one, other = await stack.enter_async_context(servers(place, tmp_path, nats=f"nats://127.0.0.1:{port}"))
+            assert [await ready(each) for each in (one, other)] == ["listening"] * 2
+            ops, person = await other.seat("Ops"), await other.person()
+            for number in range(3):
+                waiting = asyncio.create_task(
+                    one.api(ops.token).get(f"/workspaces/{ops.id}/activity", claim=60, wait=25)
+                )
+                await until_waiting(one.server, 1)
+                await person.send(ops.id, f"{number}")
+                assert [row["summary"] for row in await bounded(waiting)] == [f"{number}"]
+        await eventually(lambda: ready(one), lambda said: said.startswith("degraded"))
+        waiting = asyncio.create_task(one.api(ops.token).claim(ops.id))
+        await until_waiting(one.server, 1)
+        await person.send(ops.id, "while it is away")  # nobody is told
+        await stack.enter_async_context(nats_server(port))
+        async with asyncio.timeout(20):
+            assert [row["summary"] for row in await waiting] == ["while it is away"]
+
+
+@requirement("M38")
+async def test_without_nats_a_server_starts_all_the_same(place: str, tmp_path: Path) -> None:
+    async with servers(place, tmp_path, 1, nats=f"nats://127.0.0.1:{free_port()}") as (one,):
+        assert (await ready(one)).startswith("degraded")
+
+
+def test_nats_without_postgres_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match="set database too"):
+        Server(Settings(state_dir=str(tmp_path), nats="nats://127.0.0.1"), admin_token=ADMIN_TOKEN)
+
+
+def test_nats_without_its_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(state_dir=str(tmp_path), database="postgresql://db", nats="nats://a")
+    server = Server(settings, admin_token=ADMIN_TOKEN)
+    monkeypatch.setitem(sys.modules, "molecule_core.store.nats", None)
+    with pytest.raises(BadSettings, match="molecule-core\\[nats\\]"):
+        server._choose_link()
