@@ -9,7 +9,16 @@ from tests.running import ADMIN_TOKEN, Running, Seat
 
 _numbers = itertools.count(1)
 
-ELSEWHERE = {"/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py"}
+ELSEWHERE = {
+    "/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py",
+    "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/journeys/test_tokens.py",
+}
+BODYLESS = {
+    "/logout",
+    "/orgs/{org_id}/people/{person_id}/tokens",
+    *(f"/workspaces/{{id}}/{act}" for act in ("pause", "resume", "hibernate", "collapse", "tokens")),
+}
+"""Commands that need no body, and read none."""
 
 
 class Target(NamedTuple):
@@ -39,10 +48,11 @@ async def json_targets(server: Running) -> list[Target]:
     """Every route that reads JSON, all about one seat."""
     seat = await server.seat("Target")
     org = (await server.admin.get("/orgs"))[0]["id"]
+    person = await server.admin.post(f"/orgs/{org}/persons", {"name": "Somebody"})
     return [
         Target(
             route=route,
-            path=route.path.replace("{id}", seat.id).replace("{org_id}", org),
+            path=route.path.replace("{id}", seat.id).replace("{org_id}", org).replace("{person_id}", person["id"]),
             token=seat.token if WORKSPACE in route.who.kinds else ADMIN_TOKEN,
             seat=seat,
             port=server.port,
@@ -59,7 +69,11 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/orgs/{org_id}/persons": {"name": "Somebody"},
         "/orgs/{org_id}/login-links": {},
         "/workspaces": {"name": "New"},
+        "/orgs/{org_id}/people/{person_id}": {},
+        "/orgs/{org_id}/invitations": {"name": "Somebody"},
         "/workspaces/{id}": {},
+        "/workspaces/{id}/expand": {"children": [{"name": "New"}]},
+        "/workspaces/{id}/abilities": {"talk_to_user_enabled": True},
         "/workspaces/{id}/a2a": {"params": {"message": {"parts": [{"kind": "text", "text": "hello"}]}}},
         "/workspaces/{id}/notify": {"message": "hello"},
         "/workspaces/{id}/activity": {"activity_type": "agent_log"},

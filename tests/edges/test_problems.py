@@ -34,7 +34,6 @@ COMMAND_LINE_ONLY = {
 NOT_FROM_OUTSIDE = {
     "unexpected": "takes a mistake of ours: shown with one planted, below",
     "platform_unavailable": "takes a store that fails: shown with one planted, below",
-    "talk_to_user_disabled": "no route of this version switches talk_to_user_enabled off",
 }
 
 
@@ -175,6 +174,26 @@ async def _twin_org(world: World) -> Reply:
     return await world.ask("POST", "/orgs", {"name": "Twin"})
 
 
+async def _silenced(world: World) -> Reply:
+    await world.ask("PATCH", "/workspaces/{id}/abilities", {"talk_to_user_enabled": False})
+    return await world.ask("POST", "/workspaces/{id}/notify", {"message": "hi"}, token=world.seat.token)
+
+
+async def _not_asleep(world: World) -> Reply:
+    await world.ask("POST", "/workspaces/{id}/pause")
+    return await world.ask("POST", "/workspaces/{id}/hibernate")
+
+
+async def _one_token_too_many(world: World) -> Reply:
+    return [await world.ask("POST", "/workspaces/{id}/tokens") for _ in range(4)][-1]
+
+
+async def _last_owner(world: World) -> Reply:
+    org = (await world.server.admin.get("/orgs"))[0]["id"]
+    person = await world.server.admin.post(f"/orgs/{org}/persons", {"name": "Owner", "role": "owner"})
+    return await world.ask("DELETE", f"/orgs/{org}/people/{person['id']}")
+
+
 async def _of_another_workspace(world: World) -> Reply:
     headers = {"X-Workspace-ID": world.peer.id, "Authorization": f"Bearer {world.seat.token}"}
     return await ask(world.server.port, "GET", f"/workspaces/{world.seat.id}", headers=headers)
@@ -229,11 +248,15 @@ PROVOKED: dict[str, Provoke] = {
     "push_not_yet": _simple("POST", "/workspaces", {"name": "x", "delivery_mode": "push"}),
     "workspace_removed": _removed,
     "confirmation_required": _with_a_child,
+    "status_forbids": _not_asleep,
+    "too_many_tokens": _one_token_too_many,
+    "last_owner": _last_owner,
     "invalid_message": lambda world: world.message(parts=[]),
     "unknown_method": _simple("POST", "/workspaces/{id}/a2a", {"method": "tasks/get"}),
     "a2a_version_not_supported": _versioned("9.9"),
     "message_id_reused": _twice,
     "inbox_full": _too_many,
+    "talk_to_user_disabled": _silenced,
     "cursor_gone": _simple("GET", "/workspaces/{id}/activity?since_id=nobody"),
     "stale_attempt": _ack_of_an_old_attempt,
     "attempt_missing": _ack_without_an_attempt,
@@ -245,7 +268,13 @@ PROVOKED: dict[str, Provoke] = {
 async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
     """A small server."""
     limits = Limits(
-        body_bytes=2000, header_bytes=2000, header_seconds=1, body_seconds=1, inbox_unhandled=3, connections=8
+        body_bytes=2000,
+        header_bytes=2000,
+        header_seconds=1,
+        body_seconds=1,
+        inbox_unhandled=3,
+        connections=8,
+        live_tokens=4,
     )
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, clock=clock, limits=limits) as server:
         world = World(server, clock)

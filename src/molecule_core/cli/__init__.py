@@ -53,10 +53,17 @@ def _login_link() -> click.Command:
     return command
 
 
+def _org() -> click.Command:
+    from molecule_core.cli.org import command
+
+    return command
+
+
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
+    "org": ("An organisation as a file: plan, apply, export.", _org),
     "admin": ("The server's own token.", _admin),
     "backup": ("Copy the store while it is in use.", _backup),
     "restore": ("Put a copy back.", _restore),
