@@ -139,7 +139,7 @@ async def test_the_last_owner_is_neither_removed_nor_demoted_even_by_two_at_once
 # -- invitations -------------------------------------------------------------------------------------------------------
 
 
-async def invite(server: Running, api: Api | None = None, **body: Any) -> dict[str, Any]:
+async def invite(server: Running, api: Api | None = None, /, **body: Any) -> dict[str, Any]:
     """An invitation."""
     said = {"name": "Grace", "role": "operator", **body}
     found: dict[str, Any] = await (api or server.admin).post(f"{await org(server)}/invitations", said)
@@ -206,7 +206,7 @@ async def test_only_owners_invite_and_only_into_their_own_organisation(server: R
     assert (await refused(invite(server, operator.api))).code == "role_too_low"
     assert (await refused(invite(server, stranger))).status == 404
     for body in ({"role": "emperor"}, {"name": "\u202e"}, {"colour": "red"}):
-        assert (await refused(invite(server, **body))).status == 422
+        assert (await refused(invite(server, None, **body))).status == 422
 
 
 @requirement("O3")
