@@ -191,8 +191,9 @@ class WorkspaceEdge:
         fields = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not UNSET}
         check_numbers(fields.get("tier", 1), fields.get("max_concurrent_tasks", 1))
         _check_delivery(fields.get("url"), fields.get("delivery_mode"))
-        if not fields.get("delivery_mode", "poll"):  # empty, as older clients have it
-            del fields["delivery_mode"]
+        for name in ("delivery_mode", "url"):  # empty, as older clients have it, says nothing
+            if fields.get(name) == "":
+                del fields[name]
         return json_answer(self._view(await self._writer.change(call.target.id, fields)))
 
     async def remove(self, call: Call) -> Answer:
