@@ -11,7 +11,7 @@ from molecule_core.ground.tokens import hash_of
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.livewire import all_live, channel, check_shape, journal_of, streaming
-from tests.journeys.patience import bounded, refused
+from tests.journeys.patience import bounded, refused, until_waiting
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
 
@@ -116,6 +116,35 @@ async def test_a_look_up_that_was_on_its_way_does_not_revive_a_revoked_token(
     gate.set()
     assert await bounded(late) == 401
     assert await status(server, seat, seat.token) == 401
+
+
+@requirement("M7", "P6")
+async def test_a_long_poll_that_is_held_for_a_revoked_token_gets_nothing_of_what_comes_then(server: Running) -> None:
+    seat = await server.seat("Ops")
+    new = await server.admin.post(f"/workspaces/{seat.id}/tokens")
+    polls = [
+        asyncio.create_task(refused(seat.api.claim(seat.id, wait=25))),
+        asyncio.create_task(refused(seat.api.get(f"/workspaces/{seat.id}/activity", wait=25))),
+    ]
+    await until_waiting(server.server.wakeups, 3)
+    (first, _) = await tokens_of(server, seat)
+    await server.admin.call("DELETE", f"/workspaces/{seat.id}/tokens/{first['id']}")
+    await server.admin.send(seat.id, "a secret of tomorrow")
+    for error in await bounded(asyncio.gather(*polls)):
+        assert (error.status, error.code) == (401, "invalid_credential")
+    # Its lease goes by, and the message comes to who may have it.
+    assert len(await server.api(new["auth_token"]).get(f"/workspaces/{seat.id}/activity")) == 1
+
+
+@requirement("M7")
+async def test_a_long_poll_goes_on_when_other_credentials_end(server: Running) -> None:
+    seat, other = await server.seat("Ops"), await server.seat("Other")
+    poll = asyncio.create_task(seat.api.claim(seat.id, wait=25))
+    await until_waiting(server.server.wakeups, 2)
+    await rotate(server, other)
+    await rotate(server, seat, grace_seconds=60)
+    await server.admin.send(seat.id, "hello")
+    assert len(await bounded(poll)) == 1
 
 
 @requirement("M7")

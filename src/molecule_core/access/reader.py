@@ -22,6 +22,11 @@ class AccessReader:
         self._admin_hash = hash_of(admin_token)
         self._memory = memory
 
+    @property
+    def changes(self) -> int:
+        """Counts the moments in which some credential ended, or came to allow something else."""
+        return self._memory.changes
+
     def known(self, token: str) -> Caller | None:
         """Who holds this token, if it was looked up before and lives."""
         return self._living(self._memory.get(hash_of(token)))

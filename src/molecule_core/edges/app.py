@@ -85,7 +85,7 @@ class App:
         elif isinstance(result, Later):
             result.future.add_done_callback(lambda future: done(self._settled(result, future)))
         else:
-            return asyncio.get_running_loop().create_task(self._answer(result, done))
+            return asyncio.get_running_loop().create_task(self._answer(call, result, done))
         return None
 
     async def _identify_and_answer(self, call: Call, done: Callable[[Answer], None]) -> None:
@@ -96,17 +96,24 @@ class App:
                 await asyncio.wait((result.future,))
                 answer = self._settled(result, result.future)
             else:
-                answer = result if isinstance(result, Answer) else await result
+                answer = result if isinstance(result, Answer) else await self._finished(call, result)
         except Exception as error:
             answer = self._refused(error)
         done(answer)
 
-    async def _answer(self, handling: Coroutine[Any, Any, Answer], done: Callable[[Answer], None]) -> None:
+    async def _answer(self, call: Call, handling: Coroutine[Any, Any, Answer], done: Callable[[Answer], None]) -> None:
         try:
-            answer = await handling
+            answer = await self._finished(call, handling)
         except Exception as error:
             answer = self._refused(error)
         done(answer)
+
+    async def _finished(self, call: Call, handling: Coroutine[Any, Any, Answer]) -> Answer:
+        """The answer; what was read, perhaps by a long-poll, is only for who may still read it."""
+        answer = await handling
+        if call.route.method == "GET":
+            await self._guards.check_still(call)
+        return answer
 
     def _settled(self, later: Later, future: "asyncio.Future[Any]") -> Answer:
         try:

@@ -80,6 +80,8 @@ class Call(Struct):
     caller: Caller | None = None
     workspace: Workspace | None = None
     body: bytes = b""
+    changes: int = 0
+    """How often credentials had changed when this one was let in."""
 
     @property
     def by(self) -> Caller:
