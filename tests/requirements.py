@@ -18,7 +18,9 @@ NOW = {
     "M1": "A workspace has id, org, name, role, runtime, parent, delivery mode, card, status and times.",
     "M2": "Silent for 90 s is offline (external: awaiting_agent); a heartbeat heals; errors degrade; one sweep.",
     "M3": "Who may talk: itself, parent, children, siblings; foreign ids answer as unknown; removed 410 or 404.",
+    "M4": "Re-parenting, expand and collapse: one transaction, no circle, the whole subtree or nothing.",
     "M5": "A taken name gets a number; control, bidi and tag characters are refused; 120 characters.",
+    "M6": "The org as a file: plan, apply, export; apply is idempotent, export and plan is empty, no secret leaves.",
     "M7": "Three kinds of credential, hashed, with prefix and checksum; each route declares which it takes.",
     "M8": "The caller is what the credential proves; a claim that disagrees, or a reserved prefix, is refused.",
     "M9": "Without credentials only what is public answers; register makes no workspace and gives no token.",
@@ -113,8 +115,6 @@ NOW = {
 }
 
 LATER = {
-    "M4": "Re-parenting, expand, collapse.",
-    "M6": "The org as a file: plan, apply, export.",
     "M26": "Obligations and reply handles.",
     "M36": "Memory.",
 }

@@ -96,6 +96,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
     flags = {
         "serve": [*serve, "--allowed-host", "--push-network"],
         "up": [*serve, "--allowed-host", "--demo", "--fresh", "--company"],
+        "org": ["plan", "apply", "export"],
         "login-link": ["--state-dir", "--port", "--org", "--person"],
         "doctor": serve,
         "backup": ["--state-dir", "--database", "COPY"],

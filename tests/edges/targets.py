@@ -9,17 +9,20 @@ from tests.running import ADMIN_TOKEN, Running, Seat
 
 _numbers = itertools.count(1)
 
-# Commands that read no body.
-BODYLESS = {
-    "/logout",
-    "/orgs/{org_id}/chains/{root_id}/end",
-    "/workspaces/{id}/dead-letters/{activity_id}/requeue",
-    "/workspaces/{id}/pending-uploads/{file_id}/ack",
-}
 ELSEWHERE = {
     "/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py",
     "/orgs/{org_id}/chains/{root_id}/release": "takes a frozen chain: tests/journeys/test_chains.py",
+    "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/journeys/test_tokens.py",
 }
+BODYLESS = {
+    "/logout",
+    "/orgs/{org_id}/chains/{root_id}/end",
+    "/orgs/{org_id}/people/{person_id}/tokens",
+    "/workspaces/{id}/dead-letters/{activity_id}/requeue",
+    "/workspaces/{id}/pending-uploads/{file_id}/ack",
+    *(f"/workspaces/{{id}}/{act}" for act in ("pause", "resume", "hibernate", "collapse", "tokens")),
+}
+"""Commands that need no body, and read none."""
 
 
 class Target(NamedTuple):
@@ -50,10 +53,11 @@ async def json_targets(server: Running) -> list[Target]:
     seat = await server.seat("Target")
     await server.let_broadcast(seat.id)
     org = (await server.admin.get("/orgs"))[0]["id"]
+    person = await server.admin.post(f"/orgs/{org}/persons", {"name": "Somebody"})
     return [
         Target(
             route=route,
-            path=route.path.replace("{id}", seat.id).replace("{org_id}", org),
+            path=route.path.replace("{id}", seat.id).replace("{org_id}", org).replace("{person_id}", person["id"]),
             token=seat.token if WORKSPACE in route.who.kinds else ADMIN_TOKEN,
             seat=seat,
             port=server.port,
@@ -70,7 +74,11 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/orgs/{org_id}/persons": {"name": "Somebody"},
         "/orgs/{org_id}/login-links": {},
         "/workspaces": {"name": "New"},
+        "/orgs/{org_id}/people/{person_id}": {},
+        "/orgs/{org_id}/invitations": {"name": "Somebody"},
         "/workspaces/{id}": {},
+        "/workspaces/{id}/expand": {"children": [{"name": "New"}]},
+        "/workspaces/{id}/abilities": {"talk_to_user_enabled": True},
         "/workspaces/{id}/a2a": {"params": {"message": {"parts": [{"kind": "text", "text": "hello"}]}}},
         "/workspaces/{id}/notify": {"message": "hello"},
         "/workspaces/{id}/broadcast": {"message": "hello"},

@@ -43,7 +43,6 @@ NOT_FROM_OUTSIDE = {
     "not_taken": "takes an agent that fails again and again: tests/delivery/test_trouble.py",
     "no_room": "takes a disk that is full: shown in tests/edges/test_uploads.py",
     "files_unavailable": "takes a folder that fails: shown in tests/edges/test_uploads.py",
-    "talk_to_user_disabled": "no route of this version switches talk_to_user_enabled off",
 }
 
 
@@ -233,6 +232,26 @@ async def _twin_org(world: World) -> Reply:
     return await world.ask("POST", "/orgs", {"name": "Twin"})
 
 
+async def _silenced(world: World) -> Reply:
+    await world.ask("PATCH", "/workspaces/{id}/abilities", {"talk_to_user_enabled": False})
+    return await world.ask("POST", "/workspaces/{id}/notify", {"message": "hi"}, token=world.seat.token)
+
+
+async def _not_asleep(world: World) -> Reply:
+    await world.ask("POST", "/workspaces/{id}/pause")
+    return await world.ask("POST", "/workspaces/{id}/hibernate")
+
+
+async def _one_token_too_many(world: World) -> Reply:
+    return [await world.ask("POST", "/workspaces/{id}/tokens") for _ in range(4)][-1]
+
+
+async def _last_owner(world: World) -> Reply:
+    org = (await world.server.admin.get("/orgs"))[0]["id"]
+    person = await world.server.admin.post(f"/orgs/{org}/persons", {"name": "Owner", "role": "owner"})
+    return await world.ask("DELETE", f"/orgs/{org}/people/{person['id']}")
+
+
 async def _of_another_workspace(world: World) -> Reply:
     headers = {"X-Workspace-ID": world.peer.id, "Authorization": f"Bearer {world.seat.token}"}
     return await ask(world.server.port, "GET", f"/workspaces/{world.seat.id}", headers=headers)
@@ -288,6 +307,9 @@ PROVOKED: dict[str, Provoke] = {
     "unsafe_url": _simple("POST", "/workspaces", {"name": "x", "url": "http://127.0.0.1/"}),
     "workspace_removed": _removed,
     "confirmation_required": _with_a_child,
+    "status_forbids": _not_asleep,
+    "too_many_tokens": _one_token_too_many,
+    "last_owner": _last_owner,
     "invalid_message": lambda world: world.message(parts=[]),
     "unknown_method": _simple("POST", "/workspaces/{id}/a2a", {"method": "tasks/get"}),
     "a2a_version_not_supported": _versioned("9.9"),
@@ -301,6 +323,7 @@ PROVOKED: dict[str, Provoke] = {
     "broadcast_disabled": _simple("POST", "/workspaces/{id}/broadcast", {"message": "hello"}),
     "broadcast_too_wide": _to_two_others,
     "rate_limited": _third_login,
+    "talk_to_user_disabled": _silenced,
     "cursor_gone": _simple("GET", "/workspaces/{id}/activity?since_id=nobody"),
     "stale_attempt": _ack_of_an_old_attempt,
     "not_dead": _requeue_of_what_was_discarded,
@@ -323,6 +346,7 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         chain_hops=1,
         broadcast_most=1,
         logins_per_minute=2,
+        live_tokens=4,
     )
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, clock=clock, limits=limits) as server:
         world = World(server, clock)

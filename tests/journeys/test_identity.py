@@ -29,8 +29,11 @@ class Rule(NamedTuple):
     names: str = ""
     body: dict[str, Any] | None = None
     finds_nothing: bool = False
+    behind: tuple[int, str] | None = None
+    """What the handler says of a person, token or invitation that is not there; the guards let the request pass."""
 
 
+NOT_THERE = (404, "not_found")
 TEXT = {"params": {"message": {"content": "hi"}}}
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/health"): Rule(set()),
@@ -59,6 +62,26 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/workspaces/{id}"): Rule(EVERYBODY, "talk", VIEWER, "path"),
     ("PATCH", "/workspaces/{id}"): Rule(PEOPLE, "own", OPERATOR, "path", {}),
     ("DELETE", "/workspaces/{id}"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("POST", "/workspaces/{id}/expand"): Rule(PEOPLE, "own", OPERATOR, "path", {"children": [{"name": "New"}]}),
+    ("POST", "/workspaces/{id}/collapse"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("POST", "/workspaces/{id}/pause"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("POST", "/workspaces/{id}/resume"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("POST", "/workspaces/{id}/hibernate"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("PATCH", "/workspaces/{id}/abilities"): Rule(PEOPLE, "own", OWNER, "path", {"talk_to_user_enabled": True}),
+    ("GET", "/workspaces/{id}/tokens"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("POST", "/workspaces/{id}/tokens"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("DELETE", "/workspaces/{id}/tokens/{token_id}"): Rule(PEOPLE, "own", OPERATOR, "path", None, NOT_THERE),
+    ("POST", "/workspaces/{id}/external/rotate"): Rule(PEOPLE, "own", OPERATOR, "path", {"grace_seconds": 3600}),
+    ("GET", "/workspaces/{id}/external/connection"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("GET", "/orgs/{org_id}/people"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("PATCH", "/orgs/{org_id}/people/{person_id}"): Rule(PEOPLE, "", OWNER, "org", {}, NOT_THERE),
+    ("DELETE", "/orgs/{org_id}/people/{person_id}"): Rule(PEOPLE, "", OWNER, "org", None, NOT_THERE),
+    ("GET", "/orgs/{org_id}/people/{person_id}/tokens"): Rule(PEOPLE, "", VIEWER, "org", None, NOT_THERE),
+    ("POST", "/orgs/{org_id}/people/{person_id}/tokens"): Rule(PEOPLE, "", VIEWER, "org", None, NOT_THERE),
+    ("DELETE", "/orgs/{org_id}/people/{person_id}/tokens/{token_id}"): Rule(PEOPLE, "", VIEWER, "org", None, NOT_THERE),
+    ("POST", "/orgs/{org_id}/invitations"): Rule(PEOPLE, "", OWNER, "org", {"name": "New"}),
+    ("GET", "/orgs/{org_id}/invitations"): Rule(PEOPLE, "", OWNER, "org"),
+    ("DELETE", "/orgs/{org_id}/invitations/{invitation_id}"): Rule(PEOPLE, "", OWNER, "org", None, NOT_THERE),
     ("GET", "/workspaces/{id}/state"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("POST", "/registry/register"): Rule(AGENT, "own", VIEWER, "id", {"agent_card": {}}),
     ("POST", "/registry/heartbeat"): Rule(AGENT, "own", VIEWER, "workspace_id", {}),
@@ -136,7 +159,7 @@ def expected(probe: Probe, cast: Cast) -> tuple[int, str] | None:
         return 403, "credential_not_accepted"
     if RANK[who.role] < RANK[rule.role]:
         return 403, "role_too_low"
-    return None if not rule.names else _expected_at_a_target(probe, who, cast)
+    return (_expected_at_a_target(probe, who, cast) if rule.names else None) or rule.behind
 
 
 def _expected_at_a_target(probe: Probe, who: Credential, cast: Cast) -> tuple[int, str] | None:

@@ -51,7 +51,7 @@ async def test_the_first_frame_says_where_the_journal_stands_and_who_is_asking(s
             hello = msgspec.convert(opened.frames[0], Hello)
             assert (hello.protocol, hello.org_id, hello.heartbeat_s) == (1, org_id, 15)
             assert (hello.user.kind, hello.user.role) == (kind, role)
-            assert hello.head == 1
+            assert hello.head == 2
             assert hello.epoch == server.server.store.epoch
 
 

@@ -6,12 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from molecule_core.ground.logs import redact
 from molecule_core.ground.tokens import (
     ADMIN_PREFIX,
+    INVITATION_PREFIX,
+    LOGIN_PREFIX,
     PERSON_PREFIX,
+    SESSION_PREFIX,
     WORKSPACE_PREFIX,
     hash_of,
     hint_of,
+    id_of,
     new_admin_token,
     new_token,
     prefix_of,
@@ -20,7 +25,7 @@ from tests.clocks import SeededRandomness
 from tests.requirements import requirement
 from tests.rules.effort import examples
 
-PREFIXES = [WORKSPACE_PREFIX, PERSON_PREFIX, ADMIN_PREFIX]
+PREFIXES = [WORKSPACE_PREFIX, PERSON_PREFIX, ADMIN_PREFIX, SESSION_PREFIX, LOGIN_PREFIX, INVITATION_PREFIX]
 ALPHABET = string.ascii_letters + string.digits + "-_"
 TOKENS = st.builds(
     lambda prefix, seed: new_token(prefix, SeededRandomness(seed)), st.sampled_from(PREFIXES), st.integers()
@@ -49,13 +54,13 @@ def test_a_token_shows_its_kind_and_carries_256_secret_bits(prefix: str) -> None
     assert len(token) == len(prefix) + 43 + 8
 
 
-def test_the_three_kinds_are_told_apart_and_no_two_tokens_are_the_same() -> None:
+def test_all_kinds_are_told_apart_and_no_two_tokens_are_the_same() -> None:
     randomness = SeededRandomness()
     tokens = [new_token(prefix, randomness) for prefix in PREFIXES for _ in range(50)]
-    assert len(set(tokens)) == len({hash_of(token) for token in tokens}) == 150
+    assert len(set(tokens)) == len({hash_of(token) for token in tokens}) == 300
     assert [prefix_of(token) for token in tokens] == [prefix for prefix in PREFIXES for _ in range(50)]
     assert prefix_of(new_admin_token(randomness)) == ADMIN_PREFIX
-    assert len(set(PREFIXES)) == 3
+    assert len(set(PREFIXES)) == 6
 
 
 @requirement("M7")
@@ -94,3 +99,12 @@ def test_what_is_stored_and_shown_of_a_token_does_not_give_it_away() -> None:
     assert token[7:] not in hash_of(token)
     assert token.startswith(hint_of(token))
     assert len(hint_of(token)) <= len(PERSON_PREFIX) + 8  # 48 of 256 bits
+
+
+@requirement("O3")
+@examples(50)
+@given(TOKENS)
+def test_no_log_shows_a_token_and_what_a_list_calls_it_leads_nowhere(token: str) -> None:
+    assert token not in redact(f"a request with {token} in it")
+    assert id_of(hash_of(token)) not in token
+    assert prefix_of(id_of(hash_of(token))) is None

@@ -13,6 +13,8 @@ const WORDS = fc.string({ maxLength: 100 });
 const verb: fc.Arbitrary<Verb> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ verb: fc.constant("create" as const), id: ID, parent: fc.option(ID) }) },
   fc.record({ verb: fc.constant("rename" as const), id: ID, name: fc.string({ minLength: 1, maxLength: 8 }) }),
+  fc.record({ verb: fc.constant("move" as const), id: ID, parent: fc.option(ID) }),
+  fc.record({ verb: fc.constantFrom("pause" as const, "hibernate" as const), id: ID }),
   fc.record({ verb: fc.constantFrom("online" as const, "degrade" as const, "silence" as const, "card" as const, "log" as const), id: ID }),
   fc.record({ verb: fc.constantFrom("remove" as const, "pause" as const), id: ID }),
   fc.record({ verb: fc.constant("move" as const), id: ID, parent: fc.option(ID) }),

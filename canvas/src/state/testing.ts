@@ -46,6 +46,8 @@ export function workspaceRow(id: string, part: Partial<SnapshotWorkspace> = {}):
 export type Verb =
   | { verb: "create"; id: string; parent: string | null }
   | { verb: "rename"; id: string; name: string }
+  | { verb: "move"; id: string; parent: string | null }
+  | { verb: "pause" | "hibernate"; id: string }
   | { verb: "online"; id: string }
   | { verb: "degrade"; id: string }
   | { verb: "silence"; id: string }
@@ -80,6 +82,14 @@ export class ModelServer {
       case "rename": {
         const { current_task, last_heard_at, ...view } = this.change(row, { name: what.name });
         return this.tell("WORKSPACE_UPDATED", row.id, view);
+      }
+      case "move":
+        return this.move(row, what.parent);
+      case "pause":
+      case "hibernate": {
+        const pausing = what.verb === "pause";
+        this.change(row, { status: pausing ? "paused" : "hibernated" });
+        return this.tell(pausing ? "WORKSPACE_PAUSED" : "WORKSPACE_HIBERNATED", row.id, { previous_status: row.status });
       }
       case "online":
         this.change(row, { status: "online", delivery_mode: "poll", last_heard_at: this.next() });
@@ -153,6 +163,14 @@ export class ModelServer {
     this.rows.set(id, row);
     const { current_task, last_heard_at, ...view } = row;
     this.tell("WORKSPACE_PROVISIONING", id, view);
+  }
+
+  private move(row: SnapshotWorkspace, parent: string | null): void {
+    for (let above = parent; above !== null; above = this.rows.get(above)?.parent_id ?? null) if (above === row.id) return;
+    const parent_id = parent !== null && this.rows.has(parent) ? parent : null;
+    const name = `${row.name}!`;
+    this.change(row, { parent_id, name });
+    this.tell("WORKSPACE_MOVED", row.id, { parent_id, old_parent_id: row.parent_id, name });
   }
 
   private remove(row: SnapshotWorkspace): void {

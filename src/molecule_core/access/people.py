@@ -45,6 +45,8 @@ class PeopleWriter:
             if new_role != Role.OWNER.value and is_last_owner(old, others):
                 raise LastOwner(name=old.name)
             new = msgspec.structs.replace(old, name=clean or old.name, role=new_role)
+            if new == old:
+                return WriteSet(old)
             writes: list[tuple[str, Params]] = [("update_person", new)]
             if new_role != Role.OWNER.value:
                 writes.append(self._end_invitations_by(org_id, person_id))

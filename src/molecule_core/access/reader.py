@@ -31,6 +31,11 @@ class AccessReader(Mirror):
         self._when_ended: Callable[[str, int], None] = lambda _hash, _at: None
         self._when_changed: Callable[[str], None] = lambda _holder: None
 
+    @property
+    def changes(self) -> int:
+        """Counts the moments in which some credential ended, or came to allow something else."""
+        return self._memory.changes
+
     def known(self, token: str) -> Caller | None:
         """Who holds this token, if it was looked up before and lives."""
         return self._living(self._memory.get(hash_of(token)))

@@ -71,11 +71,18 @@ def _dead_letters() -> click.Command:
     return command
 
 
+def _org() -> click.Command:
+    from molecule_core.cli.org import command
+
+    return command
+
+
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
     "dead-letters": ("Messages that were given up: look, requeue, discard.", _dead_letters),
+    "org": ("An organisation as a file: plan, apply, export.", _org),
     "admin": ("The server's own token.", _admin),
     "chains": ("Message chains that ran into a limit.", _chains),
     "backup": ("Copy the store while it is in use.", _backup),

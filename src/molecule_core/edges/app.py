@@ -145,7 +145,7 @@ class App:
                 await asyncio.wait((result.future,))
                 answer = self._settled(result, result.future, call)
             else:
-                answer = result if isinstance(result, Answer) else await result
+                answer = result if isinstance(result, Answer) else await self._finished(call, result)
         except Exception as error:
             answer = self._refused(error, call)
         done(answer)
@@ -159,10 +159,17 @@ class App:
 
     async def _answer(self, handling: Coroutine[Any, Any, Answer], call: Call, done: Callable[[Answer], None]) -> None:
         try:
-            answer = await handling
+            answer = await self._finished(call, handling)
         except Exception as error:
             answer = self._refused(error, call)
         done(answer)
+
+    async def _finished(self, call: Call, handling: Coroutine[Any, Any, Answer]) -> Answer:
+        """The answer; what was read, perhaps by a long-poll, is only for who may still read it."""
+        answer = await handling
+        if call.route.method == "GET":
+            await self._guards.check_still(call)
+        return answer
 
     def _settled(self, later: Later, future: "asyncio.Future[Any]", call: Call) -> Answer:
         try:

@@ -132,6 +132,14 @@ class Guards:
             _check(caller, call.headers, call.route.who)
         call.workspace = self.locate(caller, call.route, call.params)
         call.caller = caller
+        call.changes = self._access.changes
+
+    async def check_still(self, call: Call) -> None:
+        """Before something that was read over a while is handed over: whoever asked for it may still have it.
+
+        Raises InvalidCredential, RoleTooLow."""
+        if call.changes != self._access.changes and call.route.who.kinds:
+            await self.look_up(call.headers, call.route)
 
     def locate(self, caller: Caller, route: Route, params: dict[str, str]) -> Workspace | None:
         """The workspace that the path names, if this caller may reach it. Raises NotFound, WorkspaceRemoved."""

@@ -77,7 +77,8 @@ class PeopleEdge:
         asked = call.read(PersonChange)
         org_id, person_id = call.params["org_id"], call.params["person_id"]
         person = await self._people.change(org_id, person_id, name=asked.name, role=asked.role)
-        self._live.renew(person.id)
+        if asked.name is not None or asked.role is not None:
+            self._live.renew(person.id)
         return json_answer(person_view(person, None))
 
     async def remove(self, call: Call) -> Answer:

@@ -88,6 +88,8 @@ class Call(Struct):
     """What its sender may still ask."""
     stream: AsyncIterator[bytes] | None = None
     """The body of a route that streams."""
+    changes: int = 0
+    """How often credentials had changed when this one was let in."""
 
     @property
     def by(self) -> Caller:

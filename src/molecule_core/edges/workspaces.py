@@ -199,8 +199,9 @@ class WorkspaceEdge:
         asked = call.read(Change)
         fields = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not UNSET}
         check_numbers(fields.get("tier", 1), fields.get("max_concurrent_tasks", 1))
-        if not fields.get("delivery_mode", POLL):  # empty, as older clients have it
-            del fields["delivery_mode"]
+        for name in ("delivery_mode", "url"):  # empty, as older clients have it, says nothing
+            if fields.get(name) == "":
+                del fields[name]
         await self._check_url(fields.get("delivery_mode"), fields.get("url"))
         return json_answer(self._view(await self._writer.change(call.target.id, fields)))
 

@@ -144,8 +144,8 @@ class WorkspaceRemoved(MoleculeError):
 
 
 class ConfirmationRequired(MoleculeError):
-    """{verb} {name!r} also removes the {children_count} below it: repeat with ?confirm=true, and with its name as it is
-    now if you name it"""
+    """{verb} {name!r} also removes the {children_count} below it: repeat with ?confirm=true. A name beside it must be
+    its own."""
 
     @property
     def extras(self) -> dict[str, Any]:
