@@ -15,6 +15,7 @@ const verb: fc.Arbitrary<Verb> = fc.oneof(
   fc.record({ verb: fc.constant("rename" as const), id: ID, name: fc.string({ minLength: 1, maxLength: 8 }) }),
   fc.record({ verb: fc.constantFrom("online" as const, "degrade" as const, "silence" as const, "card" as const, "log" as const), id: ID }),
   fc.record({ verb: fc.constant("remove" as const), id: ID }),
+  fc.record({ verb: fc.constant("prune" as const), id: ID, keep: fc.integer({ min: 0, max: 3 }) }),
   { weight: 3, arbitrary: fc.record({ verb: fc.constantFrom("ask" as const, "answer" as const), id: ID, text: WORDS }) },
 );
 const verbs = fc.array(verb, { minLength: 1, maxLength: 50 });

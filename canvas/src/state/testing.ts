@@ -52,7 +52,8 @@ export type Verb =
   | { verb: "card"; id: string }
   | { verb: "ask"; id: string; text: string }
   | { verb: "answer"; id: string; text: string }
-  | { verb: "log"; id: string };
+  | { verb: "log"; id: string }
+  | { verb: "prune"; id: string; keep: number };
 
 export class ModelServer {
   readonly journal: EventFrame[] = [];
@@ -96,6 +97,8 @@ export class ModelServer {
         return this.ask(row.id, what.text);
       case "answer":
         return this.answer(row.id, what.text);
+      case "prune":
+        return this.prune(row.id, what.keep);
       case "log":
         return this.tell("ACTIVITY_LOGGED", row.id, { activity_type: "a2a_receive", status: "ok" }, "activity");
     }
@@ -154,6 +157,17 @@ export class ModelServer {
     const line = this.line(id, "agent", words);
     const payload = { message: words, workspace_id: id, name: "agent", seq: line.seq };
     this.push("AGENT_MESSAGE", id, payload, { kind: "activity", id: line.id, rev: 0 });
+  }
+
+  /** Old lines go, but never the last. */
+  private prune(id: string, keep: number): void {
+    const lines = this.chats.get(id) ?? [];
+    const left = lines.slice(-Math.max(1, keep));
+    if (left.length === lines.length) return;
+    this.chats.set(id, left);
+    const kept = left.filter((line) => line.role === "agent").map((line) => line.seq);
+    this.seq += 1;
+    this.push("CHAT_PRUNED", id, { kept: kept.slice(-100) }, { kind: "chat", id, rev: 0 });
   }
 
   private line(id: string, role: "user" | "agent", content: string): ChatMessage {
