@@ -225,7 +225,7 @@ class MessageEdge:
                 rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
         finally:
             self.counted.polls -= wait > 0
-        if call.is_own:
+        if call.is_own and (lease is not None or since_id is not None):  # not who reads what it has had before
             self.counted.handed_out += len(rows)
             if self._tracing is not None:
                 self._trace_delivery(self._tracing, rows)
