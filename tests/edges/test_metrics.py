@@ -1,4 +1,4 @@
-"""/metrics: what it says is what happened, who may read it, and that page, dashboard and alerts know the same names."""
+"""/metrics: what it says is what happened, to whom it says it; page, dashboard and alerts know the same names."""
 
 import json
 import re

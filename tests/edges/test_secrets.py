@@ -1,5 +1,6 @@
 """Canary tokens: put in by their owners, and then looked for wherever they must not be."""
 
+import json
 import logging
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from molecule_core.ground.logs import JsonFormatter, TextFormatter
 from molecule_core.ground.tokens import hash_of
 from tests.clocks import settle
-from tests.journeys.processes import client, free_port, serving
+from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
 from tests.journeys.rawhttp import Headers, ask
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat
@@ -129,3 +130,29 @@ async def test_a_running_server_shows_no_credential_in_its_arguments_files_or_wo
     assert b"serve" in arguments
     assert [token for token in tokens if token.encode() in arguments or token in said] == []
     assert found == []
+
+
+@requirement("O3", "O4", "O8")
+async def test_figures_access_log_and_doctor_show_no_credential(tmp_path: Path) -> None:
+    state, port, scraper = tmp_path / "state", free_port(), "canary-of-the-scraper-alone"
+    more = {"MOLECULE_ADMIN_TOKEN": OWN_ADMIN_TOKEN, "MOLECULE_METRICS_TOKEN": scraper, "MOLECULE_ACCESS_LOG": "true"}
+    async with serving(state, port, "--log-format", "json", **more) as process:
+        async with client(port, OWN_ADMIN_TOKEN) as admin:
+            made = await admin.post("/workspaces", {"name": "Canary"})
+        tokens = [OWN_ADMIN_TOKEN, scraper, made["connection"]["auth_token"]]
+        one = f"/workspaces/{made['id']}"
+        for token in tokens:
+            await ask(port, "GET", f"{one}?token={token}", token=token, headers={"Cookie": f"molecule_{port}={token}"})
+            await ask(port, "GET", f"/nope/{token}", token=token)
+        figures = (await ask(port, "GET", "/metrics", token=scraper)).body.decode()
+        async with started(MOLECULE, "doctor", env=environment(state, port, **more)) as doctor:
+            assert await doctor.ended() == 0
+            examined = doctor.said + await doctor.output()
+    said = process.said + await process.output()
+    lines = [json.loads(line) for line in process.said.splitlines()]
+    requests = [line for line in lines if line["logger"] == "molecule.access"]
+    assert len(requests) >= 8
+    first = next(line for line in requests if "workspace" in line)
+    assert (first["route"], first["workspace"], first["status"]) == ("GET /workspaces/{id}", made["id"], "200")
+    assert "molecule_http_requests_total" in figures
+    assert [token for token in tokens for text in (figures, said, examined) if token in text] == []

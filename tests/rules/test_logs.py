@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 from typing import Any
 
@@ -82,6 +83,34 @@ def test_any_bearer_credential_is_taken_out_whatever_it_looks_like(style: str, f
         assert OPAQUE not in _written(style, record)
 
 
+SECRET = "canary0f.Somebody-else+s=="
+
+
+@requirement("O3")
+@pytest.mark.parametrize("style", FORMATTERS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Authorization: Basic {SECRET}",
+        f"proxy-authorization: Digest username=ada, response={SECRET}",
+        f"Cookie: theme=dark; molecule_8080={SECRET}; x=1",
+        f"set-cookie: __Host-molecule={SECRET}; HttpOnly",
+        f"{{'cookie': 'molecule_8080={SECRET}'}}",
+        f"(b'authorization', b'Basic {SECRET}')",
+        f"postgresql://ada:{SECRET}@db.internal/molecule",
+        f"postgresql://{SECRET}@db.internal/molecule",
+        f"postgresql:///molecule?user=ada&password={SECRET}&sslmode=require",
+        f"host=db user=ada password={SECRET} dbname=molecule",
+        f"host=db password='{SECRET}'",
+        f"https://{SECRET}@git.example/repository.git",
+        f"https://ada:{SECRET}@proxy.example:3128",
+    ],
+)
+def test_other_peoples_credentials_are_taken_out_where_they_usually_stand(style: str, text: str) -> None:
+    for record in (_record("%s", text), _record("failed", error=_raised(text)), _record("x", detail=text)):
+        assert SECRET not in _written(style, record)
+
+
 @requirement("O3")
 @examples(200)
 @given(st.text(max_size=20), st.text(max_size=20), st.sampled_from(TOKENS))
@@ -96,12 +125,19 @@ def test_whatever_stands_around_a_token_the_token_is_taken_out(before: str, afte
 @examples(200)
 @given(st.text(max_size=40))
 def test_a_text_without_a_credential_is_left_alone(text: str) -> None:
-    if "mol_" not in text and "bearer" not in text.lower():
+    words = ("bearer", "cookie", "authorization", "password", "passwd", "pwd", "://")
+    if "mol_" not in text and not any(word in text.lower() for word in words):
         assert redact(text) == text
         assert json.loads(FORMATTERS["json"].format(_record("%s", text)))["message"] == text
 
 
-@pytest.mark.parametrize("text", ["molecule_core", "mol_ws_", "the bearer", "mol_xx_0123456789", "forbearance"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("molecule_core", "mol_ws_", "the bearer", "mol_xx_0123456789", "forbearance", "no cookie was sent"),
+        *("http://127.0.0.1:8080/workspaces", "the password is wrong", "ada@molecule.example", "basic authorization"),
+    ],
+)
 def test_what_only_resembles_a_credential_is_left_alone(text: str) -> None:
     assert redact(text) == text
 
@@ -123,6 +159,7 @@ def test_a_line_for_machines_is_one_object_with_what_happened_when_and_where() -
         "level": "warning",
         "logger": "molecule.test",
         "message": "it is so",
+        "process": str(os.getpid()),
         "org": "o-1",
     }
 

@@ -196,8 +196,6 @@ function silent(status: string): Change {
 
 /** A word about something else than what this state holds. */
 const nothing: Change = () => undefined;
-/** Something became of a workspace that only its revision tells here. */
-const touched = some(() => ({}));
 
 const CHANGES = new Map<string, Change>([
   ["WORKSPACE_PROVISIONING", whole],
@@ -222,15 +220,6 @@ const CHANGES = new Map<string, Change>([
   ],
   ["WORKSPACE_OFFLINE", silent("offline")],
   ["WORKSPACE_AWAITING_AGENT", silent("awaiting_agent")],
-  ["WORKSPACE_PAUSED", some(() => ({ status: "paused" }))],
-  ["WORKSPACE_HIBERNATED", some(() => ({ status: "hibernated" }))],
-  [
-    "WORKSPACE_MOVED",
-    some((payload, _frame, known) => ({ parent_id: text(payload, "parent_id"), name: text(payload, "name") ?? known.name })),
-  ],
-  ["WORKSPACE_EXPANDED", touched],
-  ["WORKSPACE_COLLAPSED", touched],
-  ["EXTERNAL_CREDENTIALS_ROTATED", touched],
   ["WORKSPACE_REMOVED", (draft, frame) => draft.isNews(frame) && draft.remove(frame.entity.id, frame.entity.rev)],
   [
     "WORKSPACE_MOVED",
@@ -239,10 +228,10 @@ const CHANGES = new Map<string, Change>([
   ["WORKSPACE_PAUSED", some(() => ({ status: "paused" }))],
   ["WORKSPACE_HIBERNATED", some(() => ({ status: "hibernated" }))],
   // Each member of a team is told by an event of its own.
-  ["WORKSPACE_EXPANDED", () => undefined],
-  ["WORKSPACE_COLLAPSED", () => undefined],
-  ["EXTERNAL_CREDENTIALS_ROTATED", () => undefined],
-  ["PEOPLE_CHANGED", () => undefined],
+  ["WORKSPACE_EXPANDED", nothing],
+  ["WORKSPACE_COLLAPSED", nothing],
+  ["EXTERNAL_CREDENTIALS_ROTATED", nothing],
+  ["PEOPLE_CHANGED", nothing],
   ["AGENT_CARD_UPDATED", some((payload) => ({ agent_card: payload["agent_card"] ?? null }))],
   [
     "TASK_UPDATED",
@@ -268,7 +257,6 @@ const CHANGES = new Map<string, Change>([
   ["CHAIN_FROZEN", nothing],
   ["CHAIN_RELEASED", nothing],
   ["CHAIN_ENDED", nothing],
-  ["PEOPLE_CHANGED", nothing],
   ["BROADCAST_MESSAGE", nothing],
   ["ACTIVITY_LOGGED", nothing],
   ["CHAT_PRUNED", pruned],

@@ -51,15 +51,14 @@ export type Verb =
   | { verb: "online"; id: string }
   | { verb: "degrade"; id: string }
   | { verb: "silence"; id: string }
-  | { verb: "pause"; id: string }
-  | { verb: "move"; id: string; parent: string | null }
   | { verb: "remove"; id: string }
   | { verb: "card"; id: string }
   | { verb: "ask"; id: string; text: string }
   | { verb: "answer"; id: string; text: string }
   | { verb: "hand_over" | "handle"; id: string; count: number }
   | { verb: "give_up" | "send_again"; id: string; at: number }
-  | { verb: "log"; id: string };
+  | { verb: "log"; id: string }
+  | { verb: "prune"; id: string; keep: number };
 
 export class ModelServer {
   readonly journal: EventFrame[] = [];
@@ -102,14 +101,6 @@ export class ModelServer {
         this.change(row, { status: row.external ? "awaiting_agent" : "offline", last_heard_at: heard });
         return this.tell(row.external ? "WORKSPACE_AWAITING_AGENT" : "WORKSPACE_OFFLINE", row.id, { last_heard_at: heard });
       }
-      case "pause":
-        this.change(row, { status: "paused" });
-        return this.tell("WORKSPACE_PAUSED", row.id, { previous_status: row.status });
-      case "move": {
-        const parent_id = what.parent !== null && what.parent !== row.id && this.rows.has(what.parent) ? what.parent : null;
-        this.change(row, { parent_id });
-        return this.tell("WORKSPACE_MOVED", row.id, { parent_id, old_parent_id: row.parent_id });
-      }
       case "hand_over":
         return this.tick(row.id, "handed_over", ["stored"], what.count);
       case "handle":
@@ -127,6 +118,8 @@ export class ModelServer {
         return this.ask(row.id, what.text);
       case "answer":
         return this.answer(row.id, what.text);
+      case "prune":
+        return this.prune(row.id, what.keep);
       case "log":
         return this.tell("ACTIVITY_LOGGED", row.id, { activity_type: "a2a_receive", status: "ok" }, "activity");
     }
@@ -224,6 +217,17 @@ export class ModelServer {
 
   private mark(id: string, change: (line: ChatMessage) => ChatMessage): void {
     this.chats.set(id, this.history(id).map(change));
+  }
+
+  /** Old lines go, but never the last. */
+  private prune(id: string, keep: number): void {
+    const lines = this.chats.get(id) ?? [];
+    const left = lines.slice(-Math.max(1, keep));
+    if (left.length === lines.length) return;
+    this.chats.set(id, left);
+    const kept = left.filter((line) => line.role === "agent").map((line) => line.seq);
+    this.seq += 1;
+    this.push("CHAT_PRUNED", id, { kept: kept.slice(-100) }, { kind: "chat", id, rev: 0 });
   }
 
   private line(id: string, role: "user" | "agent", content: string): ChatMessage {

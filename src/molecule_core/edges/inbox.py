@@ -106,7 +106,7 @@ class InboxEdge:
                 rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
         finally:
             self._counted.polls -= wait > 0
-        if call.is_own:
+        if call.is_own and (lease is not None or since_id is not None):  # not who reads what it has had before
             self._counted.handed_out += len(rows)
             if self._tracing is not None:
                 self._trace_delivery(self._tracing, rows)

@@ -2,6 +2,8 @@
 
 import os
 import resource
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 _OWN = Path("/proc/self")
@@ -32,16 +34,21 @@ def open_files() -> int:
 
 def open_files_limit() -> int:
     """How many files and sockets may be open."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _count(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def most_open_files() -> int:
     """How many there may be if this process asks for it."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return _count(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def allow_open_files(count: int) -> None:
     """Asks for so many, as far as the operator allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if open_files_limit() < count:
+        with suppress(OSError, ValueError):  # forbidden, or more than this system knows: then it stays as it is
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, _count(hard)), hard))
+
+
+def _count(limit: int) -> int:
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit

@@ -82,7 +82,8 @@ class RouteMeter(Histogram):
     def answered(self, status: int, seconds: float) -> None:
         """One answer."""
         self.statuses[status // 100] += 1
-        self.took(seconds)
+        self.counts[bisect_left(_BUCKETS, seconds)] += 1  # as `took` does, without the price of a call
+        self.seconds += seconds
 
 
 class StoreMeter(Histogram):
