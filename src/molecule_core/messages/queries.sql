@@ -82,8 +82,14 @@ FROM (
 WHERE w.before < :page_bytes ORDER BY a.seq DESC;
 
 -- name: chat_newest
--- what a workspace and its users said before a number and a time, newest first
-SELECT a.id, a.seq, a.method, a.created_at, a.request_body FROM (
+-- what a workspace and its users said, and how far each message has come, before a number and a time, newest first
+SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
+    WHEN a.inbound_no IS NULL THEN NULL
+    WHEN d.state IN ('dead', 'discarded') THEN 'dead'
+    WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 'acked'
+    WHEN h.attempt > 0 AND h.lease_until > 0 THEN 'handed_over'
+    ELSE 'stored'
+END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS before FROM (
         SELECT seq, size FROM activities
         WHERE workspace_id = :workspace_id AND chat = 1 AND seq < :seq
@@ -91,17 +97,29 @@ SELECT a.id, a.seq, a.method, a.created_at, a.request_body FROM (
         ORDER BY seq DESC LIMIT :count
     ) p
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
+LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
 WHERE w.before < :page_bytes ORDER BY a.seq DESC;
 
 -- name: chat_after
--- what a workspace and its users said behind a number, oldest first
-SELECT a.id, a.seq, a.method, a.created_at, a.request_body FROM (
+-- what a workspace and its users said, and how far each message has come, behind a number, oldest first
+SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
+    WHEN a.inbound_no IS NULL THEN NULL
+    WHEN d.state IN ('dead', 'discarded') THEN 'dead'
+    WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 'acked'
+    WHEN h.attempt > 0 AND h.lease_until > 0 THEN 'handed_over'
+    ELSE 'stored'
+END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT seq, size FROM activities
         WHERE workspace_id = :workspace_id AND chat = 1 AND seq > :seq
         ORDER BY seq LIMIT :count
     ) p
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
+LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
 WHERE w.before < :page_bytes ORDER BY a.seq;
 
 -- name: insert_file

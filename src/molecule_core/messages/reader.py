@@ -288,7 +288,15 @@ def _text_of(parts: list[Any]) -> str:
     return "\n".join(part["text"] for part in parts if part["kind"] == "text")
 
 
-def _chat_message(id_: str, seq: int, method: str | None, created_at: int, request_body: str) -> ChatMessage:
+def _chat_message(
+    id_: str,
+    seq: int,
+    method: str | None,
+    created_at: int,
+    request_body: str,
+    delivery: str | None,
+    trouble: str | None,
+) -> ChatMessage:
     params = msgspec.json.decode(request_body)["params"]
     parts = params["message"]["parts"]
     from_agent = method == NOTIFY
@@ -301,6 +309,8 @@ def _chat_message(id_: str, seq: int, method: str | None, created_at: int, reque
         user=None if from_agent else params["metadata"].get("username"),
         client_id=None if from_agent else params["message"]["messageId"],
         attachments=attachments_of(parts),
+        delivery=delivery,
+        trouble=trouble,
     )
 
 
