@@ -1,9 +1,11 @@
 """Agents that fail, refuse, hang, are busy or silent: what is tried again, what waits, what dies."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import turns
 from tests.delivery.agents import Pushed, Reply, plain, said
@@ -404,3 +406,27 @@ async def test_the_journal_tells_of_a_death_of_a_letter_that_waits_again_and_of_
     assert '"reason":"unreachable","detail":"nobody there","attempts":4' in next(
         fact[8] for fact in facts if fact[1] == "MESSAGE_DEAD"
     )
+
+
+@requirement("M21", "P1")
+async def test_whoever_pushes_goes_on_after_a_store_that_failed(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    pushing = post.server.server.delivery._pushing
+    taken, failing = pushing.take, [StoreUnavailable(), ServerBusy(), RuntimeError("planted")]
+
+    async def take(*args: Any) -> Any:
+        if failing:
+            raise failing.pop()
+        return await taken(*args)
+
+    monkeypatch.setattr(pushing, "take", take)
+    post.net.answers(URL, said("done"))
+    activity_id = await post.ask("hi")
+
+    async def left() -> int:
+        await post.clock.advance(6)
+        return len(failing)
+
+    await eventually(left, lambda count: count == 0)
+    await post.clock.advance(6)
+    found = await post.stands(activity_id, "completed")
+    assert (failing, found["attempts"]) == ([], 1)

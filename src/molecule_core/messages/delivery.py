@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from molecule_core.ground.clock import SECOND, Clock
-from molecule_core.ground.errors import FetchFailed, StoreUnavailable, UnsafeUrl
+from molecule_core.ground.errors import FetchFailed, ServerBusy, StoreUnavailable, UnsafeUrl
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.net import Fetcher
 from molecule_core.messages import turns
@@ -101,7 +101,10 @@ class Delivery:
                 self._line_up(workspace_id)
             self._line_up_the_heard()
             later = [at for _, at in due if at > now] + await self._serve()
-        except StoreUnavailable:
+        except (StoreUnavailable, ServerBusy):
+            return Look(None)
+        except Exception:
+            _log.exception("a look at what is to be pushed failed; the next one comes soon")
             return Look(None)
         return Look(None, again_in=max(0.0, (min(later) - self._clock.now()) / SECOND) if later else None)
 
@@ -134,7 +137,11 @@ class Delivery:
             share = max(1, (self._limits.push_concurrency - self.under_way) // len(batch))
             rooms = [self._room(workspace_id, share) for _, workspace_id in batch]
             taking = (self._pushing.take(*who, room) for who, room in zip(batch, rooms, strict=True))
-            for (org_id, workspace_id), taken in zip(batch, await asyncio.gather(*taking), strict=True):
+            found = await asyncio.gather(*taking, return_exceptions=True)
+            for (org_id, workspace_id), taken in zip(batch, found, strict=True):
+                if isinstance(taken, BaseException):  # it is due as before; what the others were given must go out
+                    _log.warning("mail for an agent could not be claimed now", exc_info=taken)
+                    continue
                 for push in taken.pushes:
                     self._start(org_id, push)
                 if taken.look_at is not None:
