@@ -14,6 +14,7 @@ from molecule_core.ground.errors import (
     InvalidField,
     InvalidParent,
     OrgExists,
+    ServerBusy,
     StoreUnavailable,
 )
 from molecule_core.ground.ids import Ids
@@ -289,7 +290,7 @@ class OrgWriter:
             return False
         try:
             await self._store.run(Command("", (("sweep",),), decide))
-        except StoreUnavailable:
+        except (StoreUnavailable, ServerBusy):
             self._registry.not_saved(workspace_id for workspace_id, _ in heartbeats)
             raise
         return bool(heartbeats)
