@@ -33,7 +33,7 @@ from molecule_core.edges.tree import TreeEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
 from molecule_core.ground.addresses import NetPolicy
 from molecule_core.ground.clock import Clock, SystemClock
-from molecule_core.ground.errors import BadSettings, MoleculeError, StoreUnavailable
+from molecule_core.ground.errors import BadSettings, MoleculeError, ServerBusy, StoreUnavailable
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
 from molecule_core.ground.logs import hide
 from molecule_core.ground.metrics import MessageMeter, RouteMeter
@@ -332,7 +332,7 @@ class Server:
             try:
                 if await self._org.save_pulses():
                     await self._clock.wait(self._closing.wait(), _SAVE_SECONDS)
-            except StoreUnavailable:
+            except (StoreUnavailable, ServerBusy):
                 return Look(None, again_in=_RETRY_SECONDS)
             return Look(None, again_in=self.settings.limits.sweep_seconds)
 

@@ -6,7 +6,7 @@ import msgspec
 
 from molecule_core.client.api import Api, ApiError
 from molecule_core.messages.chains import _saved
-from molecule_core.messages.model import Chain
+from molecule_core.messages.lineage import Chain
 from molecule_core.store.database import Command, Decision
 from molecule_core.store.journal import Journal
 from tests.running import Running, Seat

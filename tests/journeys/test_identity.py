@@ -28,9 +28,9 @@ class Rule(NamedTuple):
     role: str = VIEWER
     names: str = ""
     body: dict[str, Any] | None = None
-    finds_nothing: bool = False
     behind: tuple[int, str] | None = None
     """What the handler says of a person, token or invitation that is not there; the guards let the request pass."""
+    finds_nothing: bool = False
 
 
 NOT_THERE = (404, "not_found")

@@ -179,6 +179,18 @@ async def test_a_connection_that_died_in_silence_is_found_out(office: Office, cl
     assert heard_from == [(1, True), (2, False)]
 
 
+@requirement("M38")
+async def test_a_link_that_fails_as_nobody_foresaw_is_made_anew(office: Office, clock: FakeClock) -> None:
+    office.wire.heard, before = lambda _payload: None, office.wire.tries
+    office.wire.gate = None  # type: ignore[assignment]
+    office.bus.tell(["log:a"])
+    await settle()
+    office.wire.gate = asyncio.Event()
+    office.wire.gate.set()
+    await clock.advance(1)
+    assert (office.wire.tries, office.bus.listening) == (before + 1, True)
+
+
 async def test_a_bus_that_cannot_connect_at_first_opens_all_the_same(clock: FakeClock) -> None:
     office = Office(clock)
     office.wire.down = True

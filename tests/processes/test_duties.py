@@ -3,7 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from molecule_core.ground.clock import SECOND
+from molecule_core.ground.errors import StoreUnavailable
+from molecule_core.org.model import Pulse
 from molecule_core.store.database import SCHEMA_VERSION
 from molecule_core.store.timers import TIMERS, Timers, timer
 from molecule_core.store.wakeups import Wakeups
@@ -43,6 +47,26 @@ async def test_an_agent_that_one_process_hears_is_online_for_all_and_falls_silen
         assert await statuses() == {"offline"}
         names = [row[0] for row in await asked(place, _STATUS_EVENTS)]
         assert names == ["WORKSPACE_PROVISIONING", "WORKSPACE_ONLINE", "WORKSPACE_OFFLINE"]
+
+
+@requirement("M38", "M2")
+async def test_heartbeats_that_the_store_did_not_take_are_saved_later(
+    place: str, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with servers(place, tmp_path, 1, clock=clock) as (one,):
+        seat = await one.seat("Ops")
+        await beat(seat, active_tasks=3)
+        with monkeypatch.context() as patch:
+            patch.setattr(one.server.store, "run", _unavailable)
+            one.server.registry.hear(seat.id, Pulse(heard_at=clock.now() + 1, active_tasks=4))
+            with pytest.raises(StoreUnavailable):
+                await one.server._org.save_pulses()
+        assert await one.server._org.save_pulses()
+        assert await asked(place, "SELECT active_tasks FROM heartbeats") == [(4,)]
+
+
+def _unavailable(_command: object) -> None:
+    raise StoreUnavailable
 
 
 @requirement("M38")

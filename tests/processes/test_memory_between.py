@@ -71,7 +71,7 @@ async def test_what_one_process_changed_is_obeyed_by_what_another_decides_with_n
 async def test_reads_follow_by_the_wake_up_and_without_one_by_looking_again(place: str, tmp_path: Path) -> None:
     async with servers(place, tmp_path) as (one, other):
         await one.seat("Ops")
-        await eventually(lambda: names(other), lambda found: found == ["Ops"])
+        assert await eventually(lambda: names(other), lambda found: found == ["Ops"]) == ["Ops"]
     (tmp_path / "again").mkdir()
     async with servers(place, tmp_path / "again", limits=SOON) as (one, other):
         deafen(one, other)

@@ -14,7 +14,8 @@ from molecule_core.ground.clock import SECOND
 from molecule_core.ground.errors import ChainFrozen, ChainNotFrozen
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
-from molecule_core.messages.model import Cause, Chain, Filters
+from molecule_core.messages.lineage import Cause, Chain
+from molecule_core.messages.model import Filters
 from molecule_core.store.journal import Journal
 from tests.engines import ENGINES, Engine
 from tests.requirements import requirement
@@ -100,12 +101,12 @@ def test_root_and_hop_of_every_message_are_as_a_shadow_model_says(world: World, 
             id_ = world.run(world.writer.notify(seats[who], parts, None)).activity_id
             check(who, id_, cause_in(inbox, None, now))
         elif act == "claim":
-            world.run(world.writer.claim(seats[who], lease_seconds=3600, count=2))
+            world.run(world.handing.claim(seats[who], lease_seconds=3600, count=2))
             for each in [each for each in inbox if each.state == "waits"][:2]:
                 each.state = "held"
         elif act == "ack" and (held := [each for each in inbox if each.state == "held"]):
             done = held[number % len(held)]
-            world.run(world.writer.ack_one(seats[who], done.id, 1))
+            world.run(world.handing.ack_one(seats[who], done.id, 1))
             done.state = "handled"
         elif act == "wait" and waited + 200 * number < 3500:
             waited += 200 * number
@@ -152,7 +153,7 @@ def test_of_a_fan_of_more_than_a_thousand_messages_exactly_a_thousand_are_taken(
         one, other = world.seats(2)
         org_id = world.registry.living(one).org_id
         root = world.run(world.send(one, draft_of(None, "tell everybody", None))).activity_id
-        world.run(world.writer.claim(one, lease_seconds=60, count=1))
+        world.run(world.handing.claim(one, lease_seconds=60, count=1))
 
         refusals = _crowd(world, one, other, 1012)
 

@@ -52,6 +52,23 @@ async def test_stores_that_find_a_database_empty_at_once_make_its_schema_once(po
         await store.close()
 
 
+@requirement("M38", "O1")
+async def test_versions_that_want_to_be_alone_keep_out_and_are_kept_out(postgres: str) -> None:
+    place = await new_database(postgres)
+    alone = await asyncpg.connect(place)
+    try:
+        take = "SELECT pg_try_advisory_lock($1)"
+        async with bench_on("postgres", place), bench_on("postgres", place):
+            assert not await alone.fetchval(take, postgres_module._SERVER_LOCK)
+        assert await alone.fetchval(take, postgres_module._SERVER_LOCK)
+        store = open_store("postgres", place)
+        with pytest.raises(StateInUse, match="this database"):
+            await store.open()
+        await store.close()
+    finally:
+        await alone.close()
+
+
 @requirement("O1")
 async def test_a_store_of_a_newer_molecule_is_refused_and_left_as_it_was(engine: Engine, place: str) -> None:
     async with bench_on(engine, place) as bench:

@@ -310,3 +310,27 @@ async def test_one_waiter_that_leaves_takes_no_other_with_it(wakeups: Wakeups) -
     wakeups.ring(["k"])
     assert await _done(staying) == "it"
     assert leaving.cancelled()
+
+
+@requirement("M38", "M33")
+async def test_where_wake_ups_may_get_lost_nobody_sleeps_longer_than_the_floor_and_all_share_one_timer(
+    clock: FakeClock,
+) -> None:
+    wakeups = Wakeups(clock, look_again_seconds=5)
+    looks = 0
+
+    async def look() -> Look[bool]:
+        nonlocal looks
+        looks += 1
+        return Look(None, again_in=60)
+
+    waiting = [asyncio.create_task(wakeups.until(f"log:{number}", look, 22)) for number in range(10)]
+    await settle()
+    counts = [looks]
+    for _ in range(4):
+        assert clock.sleepers == 1
+        await clock.advance(5.1)
+        counts.append(looks)
+    assert counts == [10, 20, 30, 40, 50]
+    await clock.advance(5)
+    assert [task.result() for task in waiting] == [None] * 10

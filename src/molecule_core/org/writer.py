@@ -9,7 +9,7 @@ import msgspec
 
 from molecule_core.access.writer import AccessWriter
 from molecule_core.ground.clock import SECOND, Clock
-from molecule_core.ground.errors import InvalidField, OrgExists, StatusForbids, StoreUnavailable
+from molecule_core.ground.errors import InvalidField, OrgExists, ServerBusy, StatusForbids, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import clean_line, clean_name
@@ -275,7 +275,7 @@ class OrgWriter:
             return False
         try:
             await self._store.run(Command("", (("sweep",),), decide))
-        except StoreUnavailable:
+        except (StoreUnavailable, ServerBusy):
             self._registry.not_saved(workspace_id for workspace_id, _ in heartbeats)
             raise
         return bool(heartbeats)

@@ -103,6 +103,8 @@ class Bus:
                 if not told:
                     _log.warning("wake-ups between processes are lost until it is back: %s", error)
                 told = True
+            except Exception:
+                _log.exception("wake-ups between processes have stopped; the connection is made anew")
             finally:
                 self.listening = False
                 await self._link.close()

@@ -10,6 +10,7 @@ Above: the readers of the slices, which keep something in memory. Below: the nam
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from molecule_core.store.database import Row, Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
 
+_log = logging.getLogger("molecule.store")
 CHANGES = "changes"
 """The wake-up key of `changes`."""
 _PAGE = 1000
@@ -93,6 +95,9 @@ async def follow(store: Store, wakeups: Wakeups) -> None:
         try:
             await store.catch_up()
         except StoreUnavailable:
+            return Look(None, again_in=_RETRY_SECONDS)
+        except Exception:
+            _log.exception("memory could not be brought up to date; tried again")
             return Look(None, again_in=_RETRY_SECONDS)
         return Look(None)
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from molecule_core.ground.clock import SECOND, Clock
-from molecule_core.ground.errors import StoreUnavailable
+from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.store.database import Command, Decision, Read, Row, Store, WriteSet
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
@@ -65,7 +65,7 @@ class Timers:
             failed = [row for row in due_now if not await self._call(row[0], row[1])]
             if failed:
                 await self._put_off(failed)
-        except StoreUnavailable:
+        except (StoreUnavailable, ServerBusy):
             return Look(None, again_in=_RETRY_SECONDS)
         if due_now:
             return Look(found=True)
