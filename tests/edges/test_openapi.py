@@ -117,5 +117,5 @@ async def test_what_a_route_reads_stands_in_the_document(plain: Running, documen
 async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> None:
     posts = {path: operation for method, path, operation in _operations(document) if method == "post"}
     silent = {path for path, operation in posts.items() if "requestBody" not in operation}
-    # JSON-RPC is read by hand: its shape is the A2A specification's. Logging out needs no body.
-    assert silent <= {"/workspaces/{id}/a2a", "/logout"}
+    # JSON-RPC is read by hand: its shape is the A2A specification's. Logging out and pruning need no body.
+    assert silent <= {"/workspaces/{id}/a2a", "/logout", "/admin/prune"}
