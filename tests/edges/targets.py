@@ -15,6 +15,7 @@ ELSEWHERE = {
     "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/journeys/test_tokens.py",
 }
 BODYLESS = {
+    "/admin/prune",
     "/logout",
     "/orgs/{org_id}/chains/{root_id}/end",
     "/orgs/{org_id}/people/{person_id}/tokens",

@@ -192,7 +192,7 @@ class MessageEdge:
             intent=sent.intent,
             dedupe_key=dedupe_key,
             context_id=sent.context_id,
-            trace_parent=trace_parent(call.header(b"traceparent")) or trace_parent(_told_in(sent.params)),
+            trace_parent=_trace_of(call, sent.params),
         )
 
     def _idempotency_key(self, call: Call) -> str | None:
@@ -273,9 +273,12 @@ def _rpc_refusal(rpc_id: str | int | None, error: MoleculeError, speaks_rpc: boo
     return answer
 
 
-def _told_in(params: dict[str, Any]) -> object:
-    """The trace that a client names in the message's own metadata: some cannot set a header."""
-    return params["metadata"].get("traceparent")
+def _trace_of(call: Call, params: dict[str, Any]) -> str | None:
+    """The trace that a request names, in its header or, for clients that cannot set one, in the message's metadata."""
+    inside = params["metadata"]
+    if b"traceparent" not in call.headers and "traceparent" not in inside:
+        return None
+    return trace_parent(call.header(b"traceparent")) or trace_parent(inside.get("traceparent"))
 
 
 def sender_of(caller: Caller) -> Sender:
