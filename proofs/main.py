@@ -17,9 +17,7 @@ from proofs.settings import ROOT, Proof, prove, try_control
 from proofs.verdicts import Verdict
 from tests.engines import ENGINES, Engine, postgres_server
 
-PROOFS = {
-    proof.name: proof for proof in (kill9.PROOF, cursors.PROOF, fetch.PROOF, upgrade.PROOF, workers.PROOF)
-}
+PROOFS = {proof.name: proof for proof in (kill9.PROOF, cursors.PROOF, fetch.PROOF, upgrade.PROOF, workers.PROOF)}
 PAGE = ROOT / "docs" / "proofs.md"
 
 
