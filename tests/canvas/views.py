@@ -6,6 +6,7 @@ from playwright.async_api import Page, Route
 
 from tests.canvas.desk import Desk
 from tests.canvas.stage import Stage
+from tests.journeys.loops import frozen_chain
 
 WIDE = {"width": 1440, "height": 900}
 NARROW = {"width": 320, "height": 640}
@@ -37,6 +38,10 @@ async def fill(stage: Stage) -> None:
     await stage.server.seat("Archive", parent_id=stage.seats["Lead"].id)
     await stage.say("Reader", RICH)
     await stage.say("Writer", "The text is ready.")
+    params = {"message": {"parts": [{"kind": "text", "text": "Before noon"}]}, "expires_in_seconds": 1}
+    await stage.admin.post(f"/workspaces/{stage.seats['Writer'].id}/a2a", {"params": params})
+    org_id = (await stage.admin.get("/orgs"))[0]["id"]
+    await frozen_chain(stage.server, org_id, stage.seats["Writer"].id)
 
 
 # Does what a click on a link of the page does: nothing is loaded anew.
@@ -103,6 +108,30 @@ async def show_seat_made(page: Page, stage: Stage) -> None:
     await page.get_by_role("button", name="Copy token").wait_for()
 
 
+async def show_problems(page: Page, stage: Stage) -> None:
+    await go(page, stage, "problems")
+    await page.get_by_role("region", name="Not delivered").get_by_role("listitem").wait_for()
+    await page.get_by_role("region", name="Stopped chains").get_by_role("listitem").wait_for()
+
+
+async def show_discard(page: Page, stage: Stage) -> None:
+    await show_problems(page, stage)
+    await page.get_by_role("button", name="Discard…").click()
+    await page.get_by_role("dialog").wait_for()
+
+
+async def show_move(page: Page, stage: Stage) -> None:
+    await show_about_beside(page, stage)
+    await page.get_by_role("button", name="Move…").click()
+    await page.get_by_role("dialog").wait_for()
+
+
+async def show_remove(page: Page, stage: Stage) -> None:
+    await show_about_beside(page, stage)
+    await page.get_by_role("button", name="Remove…").click()
+    await page.get_by_role("dialog").wait_for()
+
+
 async def show_settings(page: Page, stage: Stage) -> None:
     await go(page, stage, "settings")
     await page.get_by_role("button", name="Log out").wait_for()
@@ -139,6 +168,10 @@ VIEWS: dict[str, View] = {
     "no such agent": show_no_agent,
     "chats": show_chats,
     "chat": show_chat,
+    "problems": show_problems,
+    "discard": show_discard,
+    "move": show_move,
+    "remove": show_remove,
     "connect": show_connect,
     "seat made": show_seat_made,
     "settings": show_settings,

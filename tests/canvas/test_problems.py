@@ -1,0 +1,116 @@
+"""What is stuck is seen, and a person gets it going again from the page."""
+
+import re
+
+from playwright.async_api import expect
+
+from molecule_core.client.api import Api
+from tests.canvas.chat import chat_path
+from tests.canvas.desk import Desk
+from tests.canvas.stage import Stage
+from tests.journeys.loops import frozen_chain
+from tests.requirements import requirement
+
+
+async def give_up(stage: Stage, name: str, text: str) -> str:
+    """A message to an agent that nobody took in time; its id."""
+    message = {"parts": [{"kind": "text", "text": text}]}
+    params = {"message": message, "expires_in_seconds": 1}
+    sent = await stage.admin.post(f"/workspaces/{stage.seats[name].id}/a2a", {"params": params})
+    return str(sent["activity_id"])
+
+
+async def freeze(stage: Stage, name: str) -> str:
+    """A chain that was stopped; the id of its first message."""
+    org_id = (await stage.admin.get("/orgs"))[0]["id"]
+    return await frozen_chain(stage.server, org_id, stage.seats[name].id)
+
+
+async def ticks_of(api: Api, workspace_id: str, activity_id: str) -> list[str]:
+    """What became of a message, step by step."""
+    answer = await api.get(f"/workspaces/{workspace_id}/messages/{activity_id}/ticks")
+    return [each["tick"] for each in answer["ticks"]]
+
+
+@requirement("M21", "M25")
+async def test_a_dead_letter_is_sent_again_from_the_page_and_arrives(desk: Desk) -> None:
+    stage, seat = desk.stage, desk.stage.seats["Reader"]
+    page = await desk.open("/app/problems")
+    await expect(page.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+    sent = await give_up(stage, "Reader", "Read this, <b>please</b>")
+
+    letters = page.get_by_role("region", name="Not delivered")
+    row = letters.get_by_role("listitem")
+    await expect(row).to_contain_text("Nobody took it in time")
+    await expect(row).to_contain_text("Read this, <b>please</b>")
+    await expect(row.get_by_role("link", name="Reader")).to_be_visible()
+    await expect(page.get_by_role("region", name="Needs you")).to_contain_text("1 not delivered")
+    await row.get_by_role("button", name="Send again").click()
+
+    await expect(page.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+    (arrived,) = await seat.api.claim(seat.id, wait=5)
+    assert arrived["id"] == sent
+    assert await ticks_of(stage.admin, seat.id, sent) == ["stored", "dead", "handed_over"]
+
+
+@requirement("M21")
+async def test_a_dead_letter_that_is_discarded_is_gone_for_everybody(desk: Desk) -> None:
+    stage, seat = desk.stage, desk.stage.seats["Reader"]
+    page, other = await desk.open("/app/problems"), await desk.open("/app/problems")
+    await give_up(stage, "Reader", "too late")
+    await page.get_by_role("button", name="Discard…").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Discard it").click()
+    for each in (page, other):
+        await expect(each.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+    assert await seat.api.claim(seat.id, wait=0) == []
+
+
+@requirement("M30")
+async def test_a_stopped_chain_is_a_card_and_goes_on_when_a_person_says_so(desk: Desk) -> None:
+    page = await desk.open("/app/chat")
+    root_id = await freeze(desk.stage, "Writer")
+    await page.get_by_role("region", name="Needs you").get_by_role("button", name=re.compile("Chain stopped")).click()
+    row = page.get_by_role("region", name="Stopped chains").get_by_role("listitem")
+    await expect(row).to_contain_text("It was passed on 24 times")
+    await row.get_by_role("button", name="Let it go on").click()
+    await expect(page.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+    org_id = (await desk.stage.admin.get("/orgs"))[0]["id"]
+    chain = await desk.stage.admin.get(f"/orgs/{org_id}/chains/{root_id}")
+    assert chain["chain"]["state"] == "released"
+
+
+@requirement("M25")
+async def test_a_message_shows_how_far_it_has_come_live_and_after_a_reload(desk: Desk) -> None:
+    stage, seat = desk.stage, desk.stage.seats["Reader"]
+    page = await desk.open(chat_path(stage, "Reader"))
+    field = page.get_by_role("textbox", name="Message to Reader")
+    message = page.get_by_role("list", name="Messages with Reader").get_by_role("listitem").last
+    await field.fill("Are you there?")
+    await field.press("Enter")
+    await expect(message).to_contain_text("Stored")
+    (row,) = await seat.api.claim(seat.id, wait=5)
+    await expect(message).to_contain_text("Delivered")
+    await page.reload()
+    await expect(message).to_contain_text("Delivered")
+    await seat.api.post(f"/workspaces/{seat.id}/activity/ack", {"activity_id": row["id"], "attempt": 1})
+    await expect(message).to_contain_text("Handled")
+    await page.reload()
+    await expect(message).to_contain_text("Handled")
+
+
+@requirement("M22", "M25")
+async def test_a_message_to_a_paused_agent_says_what_it_waits_for(desk: Desk) -> None:
+    stage = desk.stage
+    await stage.admin.post(f"/workspaces/{stage.seats['Reader'].id}/pause", {})
+    page = await desk.open(chat_path(stage, "Reader"))
+    await stage.write("Reader", "When you are back")
+    await expect(page.get_by_text("Stored, queued: the agent is paused")).to_be_visible()
+
+
+@requirement("S20")
+async def test_who_may_only_look_sees_what_is_stuck_and_changes_nothing(desk: Desk) -> None:
+    context = await desk.context()
+    page = await desk.enter(context, "/app/problems", await desk.stage.link_for("viewer"))
+    await give_up(desk.stage, "Reader", "too late")
+    await expect(page.get_by_role("region", name="Not delivered")).to_contain_text("An operator")
+    assert await page.get_by_role("button", name="Send again").count() == 0
