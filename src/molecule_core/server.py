@@ -198,8 +198,7 @@ class Server:
         await load_registry(self.store, self.registry)
         if not self.registry.orgs():
             await self._org.create_org(self._first_org)
-        await self._org.sweep("")
-        await self._retention.begin()
+        await asyncio.gather(self._org.sweep(""), self._retention.begin())  # in one commit: a start should be quick
         self._worker = asyncio.create_task(self._timers.work())
 
     async def login_link(self) -> str:
