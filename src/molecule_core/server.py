@@ -306,8 +306,7 @@ class Server:
         await self._files.open(alone=not self.settings.database)
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
-        await self._org.sweep("")
-        await self._retention.begin()
+        await asyncio.gather(self._org.sweep(""), self._retention.begin())  # in one commit: a start should be quick
         work = [self._timers.work(), self.delivery.work()]
         if self.store.shared:
             work += [follow(self.store, self.wakeups), self._keep_saving()]

@@ -1,5 +1,6 @@
 """The `molecule` command as a person meets it: real processes, their words and their exit codes."""
 
+import signal
 import sqlite3
 import stat
 import sys
@@ -294,7 +295,8 @@ async def test_up_says_how_to_connect_and_where_the_token_is_without_showing_it(
         await process.says("Uvicorn running on")
         token = (state / "admin-token").read_text().strip()
         reply = await ask(port, "GET", "/orgs", token=token)
-        await process.kill()
+        process.send(signal.SIGTERM)  # it ends once it has said what it has to say
+        await process.ended()
         said = await process.output()
 
     assert reply.status == 200
