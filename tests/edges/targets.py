@@ -9,7 +9,11 @@ from tests.running import ADMIN_TOKEN, Running, Seat
 
 _numbers = itertools.count(1)
 
-ELSEWHERE = {"/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py"}
+ELSEWHERE = {
+    "/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py",
+    "/workspaces/{id}/chat/uploads": "takes a form: tests/edges/test_uploads.py",
+    "/workspaces/{id}/pending-uploads/{file_id}/ack": "takes no body: tests/journeys/test_files.py",
+}
 
 
 class Target(NamedTuple):
