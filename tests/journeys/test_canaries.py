@@ -130,7 +130,8 @@ async def test_a_generated_admin_token_is_in_its_file_and_nowhere_else(tmp_path:
 
     assert token.startswith("mol_ad_")
     assert canaries.found_in(said) == []
-    files = [path for path in (*state.iterdir(), tmp_path / "copy.db") if path.name != "admin-token"]
+    files = [path for path in (*state.rglob("*"), tmp_path / "copy.db") if path.is_file()]
+    files.remove(state / "admin-token")
     assert len(files) > 2
     assert [path for path in files if canaries.found_in(path.read_bytes())] == []
 
