@@ -197,6 +197,7 @@ async def test_a_real_agent_that_is_not_there_yet_gets_its_mail_when_it_is(
             await clock.advance(301)
 
             async def arrived() -> int:
+                await clock.advance(0)
                 return len(again.pushed)
 
             await eventually(arrived, lambda count: count == 1)
