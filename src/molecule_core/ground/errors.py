@@ -222,7 +222,7 @@ class TalkToUserDisabled(MoleculeError):
 
     @property
     def extras(self) -> dict[str, Any]:
-        return {"hint": "this workspace may not write to the user; the operator can switch talk_to_user_enabled on"}
+        return {"hint": "this workspace may not write to the user; an owner can switch talk_to_user_enabled on"}
 
 
 class CursorGone(MoleculeError):
