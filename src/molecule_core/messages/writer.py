@@ -124,6 +124,7 @@ class MessageWriter:
         keys = () if dedupe_key is None else (("message", sender, dedupe_key),)
 
         def decide() -> Decision[Receipt]:
+            self._org.living(workspace_id)
             activity_id = self._ids.new()
             body = _notice(activity_id, parts)
             hashed = rules.hash_of_parts(workspace_id, parts)
@@ -159,6 +160,7 @@ class MessageWriter:
         bodies = [_json(body) for body in (entry.request_body, entry.response_body)]
 
         def decide() -> Decision[str]:
+            self._org.living(workspace_id)
             activity = Activity(
                 id=self._ids.new(),
                 org_id=target.org_id,
@@ -315,7 +317,11 @@ class MessageWriter:
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def _on_inbox(self, workspace_id: str, decide: Callable[[], Decision[T]]) -> Command[T]:
-        return Command(self._org.living(workspace_id).org_id, (("inbox", workspace_id),), decide)
+        def of_living() -> Decision[T]:
+            self._org.living(workspace_id)  # another process may have removed it: memory knows under the lock
+            return (yield from decide())
+
+        return Command(self._org.living(workspace_id).org_id, (("inbox", workspace_id),), of_living)
 
 
 def _logged(answer: T, activity: Activity, event: str) -> WriteSet[T]:
