@@ -324,7 +324,10 @@ async def test_where_wake_ups_may_get_lost_nobody_sleeps_longer_than_the_floor_a
         looks += 1
         return Look(None, again_in=60)
 
-    waiting = [asyncio.create_task(wakeups.until(f"log:{number}", look, 22)) for number in range(10)]
+    async def wait(number: int) -> bool | None:
+        return await wakeups.until(f"log:{number}", look, 22)
+
+    waiting = [asyncio.create_task(wait(number)) for number in range(10)]
     await settle()
     counts = [looks]
     for _ in range(4):

@@ -290,7 +290,11 @@ class Handing:
         return []
 
     def _on_inbox(self, workspace_id: str, decide: Callable[[], Decision[T]]) -> Command[T]:
-        return Command(self._org.living(workspace_id).org_id, inbox_keys(workspace_id), decide)
+        def of_living() -> Decision[T]:
+            self._org.living(workspace_id)  # another process may have removed it: memory knows under the lock
+            return (yield from decide())
+
+        return Command(self._org.living(workspace_id).org_id, inbox_keys(workspace_id), of_living)
 
 
 # -- steps that the other hands of this slice take too -----------------------------------------------------------------

@@ -165,6 +165,7 @@ class MessageWriter:
         keys = (*key, *attachments.keys_of(parts))
 
         def decide() -> Decision[Receipt]:
+            self._org.living(workspace_id)
             activity_id = self._ids.new()
             hashed = rules.hash_of_parts(workspace_id, parts)
             if dedupe_key is not None:
@@ -209,6 +210,7 @@ class MessageWriter:
         bodies = [_json(body) for body in (entry.request_body, entry.response_body)]
 
         def decide() -> Decision[str]:
+            self._org.living(workspace_id)
             activity = Activity(
                 id=self._ids.new(),
                 org_id=target.org_id,
