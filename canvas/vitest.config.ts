@@ -9,5 +9,6 @@ export default defineConfig({
     setupFiles: ["./vitest.setup.ts"],
     unstubGlobals: true,
     restoreMocks: true,
+    testTimeout: 20_000,
   },
 });

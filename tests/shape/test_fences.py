@@ -30,7 +30,7 @@ ABROAD = [
     ("cli/serve.py", "uvicorn", "only edges, server, serving may"),
     ("client/stream.py", "websockets", "only edges, server, serving may"),
     ("store/sqlite.py", "uvloop", "only edges, server, serving may"),
-    ("ground/text.py", "httptools", "only edges, server, ground.net may"),
+    ("ground/text.py", "httptools", "only edges, server, serving, ground.net may"),
     ("messages/attachments.py", "multipart", "only edges, server, serving may"),
     ("messages/reader.py", "apsw", "only store may"),
     ("cli/backup.py", "sqlite3", "only store may"),

@@ -45,6 +45,14 @@ def test_a_test_that_cannot_fail_is_the_one_finding(tmp_path: Path, body: str) -
     assert find(tmp_path, text) == [f"tests/journeys/test_a.py:1 {NAME} asserts nothing"]
 
 
+@pytest.mark.parametrize(
+    ("body", "findings"), [("await expect(page).to_have_title('a')", 0), ("expect(page)", 1), ("page.to_have(1)", 1)]
+)
+def test_what_a_browser_is_expected_to_show_is_an_assertion(tmp_path: Path, body: str, findings: int) -> None:
+    text = f"from playwright.async_api import expect\n\nasync def {NAME}(page):\n    {body}\n"
+    assert len(find(tmp_path, text)) == findings
+
+
 @pytest.mark.parametrize("name", ["test_it", "test_three_words_only", "test_a__b__c"])
 def test_a_name_that_is_no_sentence_is_the_one_finding(tmp_path: Path, name: str) -> None:
     text = f"class TestTree:\n    def {name}(self):\n        assert self\n"

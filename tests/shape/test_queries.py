@@ -8,9 +8,11 @@ from tests.shape.guards.queries import find_unclear_queries
 from tests.shape.guards.query_names import find_misused_queries
 from tests.shape.guards.sql_in_python import find_sql_in_python
 from tests.shape.planting import SOURCES, plant
+from tests.shape.rooms import HANDS
 
 READING = "-- name: persons_of_org\n-- all of them\nSELECT id FROM persons;\n"
 WRITING = "-- name: insert_person\n-- a new one\nINSERT INTO persons (id) VALUES (:id);\n"
+_HANDS = " or ".join(f"access.{file}" for file in HANDS["access"])
 QUERIES = "src/molecule_core/access/queries.sql"
 
 
@@ -112,7 +114,7 @@ def test_a_writing_query_in_another_hand_is_a_finding(tmp_path: Path, path: str)
     }
     module = path.removesuffix(".py").replace("/", ".")
     assert find_misused_queries(plant(tmp_path, files)) == [
-        f"src/molecule_core/{path}:2 {module} names insert_person, which only access.writer or access.people may"
+        f"src/molecule_core/{path}:2 {module} names insert_person, which only {_HANDS} may"
     ]
 
 

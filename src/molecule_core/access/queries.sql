@@ -135,6 +135,7 @@ WHERE hash > :hash AND (expires_at < :before OR ended_at < :before) ORDER BY has
 
 -- name: forget_session
 -- a session that opens nothing any more
+-- mirrored: nothing, what it stands for ended long before
 DELETE FROM sessions WHERE hash = :hash;
 
 -- name: spent_person_tokens
@@ -144,6 +145,7 @@ WHERE hash > :hash AND (expires_at < :before OR revoked_at < :before) ORDER BY h
 
 -- name: forget_person_token
 -- a token that opens nothing any more
+-- mirrored: nothing, what it stands for ended long before
 DELETE FROM person_tokens WHERE hash = :hash;
 
 -- name: spent_workspace_tokens
@@ -152,4 +154,5 @@ SELECT hash FROM workspace_tokens WHERE hash > :hash AND revoked_at < :before OR
 
 -- name: forget_workspace_token
 -- a token that opens nothing any more
+-- mirrored: nothing, what it stands for ended long before
 DELETE FROM workspace_tokens WHERE hash = :hash;

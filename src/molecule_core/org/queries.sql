@@ -86,4 +86,5 @@ WHERE h.workspace_id > :workspace_id AND w.removed_at < :before ORDER BY h.works
 
 -- name: forget_heartbeat
 -- what an agent said last
+-- mirrored: nothing, a removed workspace has no pulse
 DELETE FROM heartbeats WHERE workspace_id = :workspace_id;

@@ -70,8 +70,16 @@ def _asserts(node: ast.AST, names: Names) -> bool:
         return False
     if {"pytest.raises", "pytest.warns", "pytest.fail"}.intersection(names.meanings(node.func)):
         return True
+    if _is_browser_expectation(node, names):
+        return True
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     return called.startswith(HELPERS)
+
+
+def _is_browser_expectation(node: ast.Call, names: Names) -> bool:
+    """`expect(page).to_have_title("x")`; `expect(page)` alone asserts nothing."""
+    asked = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return isinstance(asked, ast.Call) and "playwright.async_api.expect" in names.meanings(asked.func)
 
 
 def _silent_skips(module: Module, names: Names) -> Iterator[str]:
