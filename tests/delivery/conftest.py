@@ -35,8 +35,13 @@ class Post(NamedTuple):
         return await self.person.call("POST", f"/workspaces/{seat.id}/a2a", body=body, headers=headers)
 
     async def ask(self, text: str, **more: Any) -> str:
-        """A message whose id is all that is wanted."""
-        return str((await self.say(text, **more))["queue_id"])
+        """A message whose id is all that is wanted. A quick agent may have answered it already."""
+        told = await self.say(text, **more)
+        if "queue_id" in told:
+            return str(told["queue_id"])
+        seat = more.get("to") or self.ops
+        newest = await self.person.get(f"/workspaces/{seat.id}/activity", type="a2a_receive", limit=1)
+        return str(newest[0]["id"])
 
     async def queue(self, activity_id: str, *, seat: Seat | None = None) -> Any:
         """How a message stands."""

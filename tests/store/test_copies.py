@@ -58,7 +58,14 @@ async def filled(bench: Bench) -> None:
         await bench.together(
             write(note(f"n{part}", "é\n'\"" * part), events=[event()]), *(numbered("w") for _ in range(7))
         )
-    beat = {"heard_at": 1, "active_tasks": 2, "error_rate": 0.1, "sample_error": None, "uptime_seconds": 3}
+    beat = {
+        "heard_at": 1,
+        "active_tasks": 2,
+        "error_rate": 0.1,
+        "sample_error": None,
+        "uptime_seconds": 3,
+        "saved": "s",
+    }
     await bench.run(write(("save_heartbeat", {**beat, "workspace_id": "w", "current_task": "sorting"})))
     await bench.run(write(("insert_login", {"hash": "h", "person_id": "p", "created_at": 1, "expires_at": 2})))
 

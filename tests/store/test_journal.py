@@ -22,6 +22,7 @@ from tests.waits import IN_PROCESS_SECONDS
 
 ORG = "org"
 _WRITERS, _EVENTS_EACH = 4, 60
+_ROUNDS_UNTIL_THEY_MEET = 20
 
 
 @requirement("M31")
@@ -100,7 +101,7 @@ async def test_an_event_of_no_table_cannot_be_journaled_and_nothing_of_its_comma
 def test_every_event_has_a_payload_that_says_what_it_is(name: str) -> None:
     shape: EventShape = EVENTS[name]
     assert name == name.upper()
-    assert shape.audience in ("workspace", "peers")
+    assert shape.audience in ("workspace", "peers", "persons")
     assert issubclass(shape.payload, msgspec.Struct)
     assert (vars(shape.payload).get("__doc__") or "").strip()
     assert msgspec.json.schema(shape.payload)["$defs"]
@@ -201,5 +202,10 @@ async def test_without_the_lock_of_the_organisation_the_same_writers_get_in_each
         bench_on("postgres", place) as one,
         bench_on("postgres", place) as other,
     ):
-        found = await _write_and_follow([one, other], one)
-    assert found.failed != [] or found.skipped > 0 or _again(one) + _again(other) > 0
+        met = 0
+        for _ in range(_ROUNDS_UNTIL_THEY_MEET):  # a busy machine may let one finish before the other begins
+            found = await _write_and_follow([one, other], one)
+            met += len(found.failed) + found.skipped + _again(one) + _again(other)
+            if met:
+                break
+    assert met > 0

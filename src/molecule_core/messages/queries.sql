@@ -233,7 +233,7 @@ ORDER BY r.seq LIMIT :count;
 -- dead letters before the floor that wait again and that nobody holds, as `claimable` tells them
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    h.attempt + 1, a.inbound_no
+    a.root_id, a.hop, a.cause_id, a.trace_parent, h.attempt + 1, a.inbound_no
 FROM handouts h JOIN activities a ON a.workspace_id = h.workspace_id AND a.seq = h.seq
 WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND h.seq <= :seq AND h.lease_until <= :now
 ORDER BY h.seq LIMIT :count;

@@ -25,6 +25,8 @@ _ROWS_AT_ONCE = 2000
 # Words of SQLite behind a table's closing parenthesis.
 _ONLY_SQLITE = re.compile(r"\)\s*(?:STRICT|WITHOUT ROWID)(?:\s*,\s*(?:STRICT|WITHOUT ROWID))*\s*$", re.IGNORECASE)
 _ONLY_POSTGRES = re.compile(r" ON (?:\w+\.)?(\w+) USING btree ")
+# PostgreSQL writes the type behind a text in the condition of an index; SQLite knows no such word.
+_CAST = re.compile(r"(?<=')::[a-z ]+")
 _COLUMNS = (
     "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns "
     "WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position"
@@ -169,7 +171,7 @@ async def _fill(connection: Any, file: Path) -> None:
                 await _copy_table(connection, target, table, keys[0] if keys else "", unique)
             for _, _, definition, constraint in indexes:
                 if not constraint:
-                    target.execute(_ONLY_POSTGRES.sub(r" ON \1 ", definition))
+                    target.execute(_CAST.sub("", _ONLY_POSTGRES.sub(r" ON \1 ", definition)))
     finally:
         target.close()
 
