@@ -18,7 +18,7 @@ async def parent_of(stage: Stage, name: str) -> str | None:
 async def about(desk: Desk, name: str, **choices: object) -> Page:
     """The panel about an agent, open."""
     page = await desk.open(f"/app/org?focus={desk.stage.seats[name].id}&panel=about", **choices)
-    await page.get_by_role("complementary", name=name).get_by_role("button", name="Move…").wait_for()
+    await page.get_by_role("complementary", name=name).get_by_role("button", name="Move…", exact=True).wait_for()
     return page
 
 
@@ -31,7 +31,7 @@ def card(page: Page, stage: Stage, name: str) -> Locator:
 async def test_an_agent_is_moved_by_menu_with_all_below_it_and_the_move_is_taken_back(desk: Desk) -> None:
     stage = desk.stage
     page = await about(desk, "Research")
-    await page.get_by_role("button", name="Move…").click()
+    await page.get_by_role("button", name="Move…", exact=True).click()
     dialog = page.get_by_role("dialog", name="Move Research")
     reader = dialog.get_by_role("radio", name="Reader")
     await expect(reader).to_be_disabled()

@@ -46,13 +46,13 @@ class ChainEdge:
 
     def routes(self) -> list[Route]:
         """The rows for the table."""
-        operator = Who(PEOPLE, Reach.NONE, Role.OPERATOR)
+        look, operate = Who(PEOPLE), Who(PEOPLE, Reach.NONE, Role.OPERATOR)
         every, one = "/orgs/{org_id}/chains", "/orgs/{org_id}/chains/{root_id}"
         return [
-            Route("GET", every, self.list, operator, "Chains of messages that ran into a limit", None, ChainPage),
-            Route("GET", one, self.show, operator, "One chain and its messages", None, ChainDetail),
-            Route("POST", f"{one}/release", self.release, operator, "Let a frozen chain go on", Release, ChainRow),
-            Route("POST", f"{one}/end", self.end, operator, "End a chain for good", None, ChainRow),
+            Route("GET", every, self.list, look, "Chains of messages that ran into a limit", None, ChainPage),
+            Route("GET", one, self.show, look, "One chain and its messages", None, ChainDetail),
+            Route("POST", f"{one}/release", self.release, operate, "Let a frozen chain go on", Release, ChainRow),
+            Route("POST", f"{one}/end", self.end, operate, "End a chain for good", None, ChainRow),
         ]
 
     async def list(self, call: Call) -> Answer:
