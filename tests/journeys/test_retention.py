@@ -458,7 +458,7 @@ async def test_the_operator_can_ask_what_would_go_and_can_have_it_go_now(ground:
     await ground.clock.advance(8 * DAY_SECONDS)
     admin = ground.server.admin
     asked = await admin.post("/admin/prune", dry_run="true")
-    assert (asked["dry_run"], asked["rows"]) == (True, {"events": 5, "messages": 4})
+    assert (asked["dry_run"], asked["rows"]) == (True, {"events": 6, "messages": 4})
     assert len(await ground.rows(seat)) == 5
     assert (await refused(admin.post("/admin/prune", dry_run="perhaps"))).status == 422
     assert (await admin.post("/admin/prune"))["dry_run"] is False
