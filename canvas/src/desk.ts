@@ -10,7 +10,7 @@ import { calmed } from "./state/calm";
 import { readUpTo, withPage } from "./state/lines";
 import { Drafts } from "./state/drafts";
 import { foldsStore, type Folds } from "./state/folds";
-import type { Chat, Line, State } from "./state/model";
+import { EMPTY_CHAT, type Chat, type Line, type State } from "./state/model";
 import { ChosenFiles } from "./state/chosen";
 import { Outbox, type SendResult, type Unsent } from "./state/outbox";
 import { changesProblems, NO_PROBLEMS, type Problems } from "./state/problems";
@@ -224,8 +224,9 @@ export class Desk {
 
   private changeChat(workspaceId: string, change: (chat: Chat) => Chat): void {
     this.data.update((state) => {
-      const chat = state?.chats.get(workspaceId);
-      if (!state || !chat) return state;
+      if (!state?.workspaces.has(workspaceId)) return state;
+      // Another tab may have read a first message that has not come here yet.
+      const chat = state.chats.get(workspaceId) ?? EMPTY_CHAT;
       const next = change(chat);
       return next === chat ? state : { ...state, chats: new Map(state.chats).set(workspaceId, next) };
     });

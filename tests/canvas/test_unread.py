@@ -22,6 +22,11 @@ NOTE_TITLES = """() => {
   new MutationObserver(note).observe(document.querySelector("title"), { childList: true, characterData: true });
 }"""
 
+HEARD = """() => {
+  const channel = new BroadcastChannel("molecule");
+  window.heard = new Promise(resolve => { channel.onmessage = () => resolve(true); });
+}"""
+
 
 @pytest.fixture
 async def page(desk: Desk) -> Page:
@@ -85,6 +90,22 @@ async def test_what_arrives_in_an_open_chat_is_read_at_once_in_all_tabs(desk: De
     await expect(entry(other, "Lead")).to_contain_text("look here")
     for each in (page, other):
         await expect_unread(each, {"Lead": 0})
+
+
+@requirement("C17")
+async def test_what_another_tab_has_read_before_it_came_here_is_not_unread(desk: Desk, page: Page) -> None:
+    stage = desk.stage
+    (org,) = await stage.admin.get("/orgs")
+    (person,) = await stage.admin.get(f"/orgs/{org['id']}/persons")
+    word = {"kind": "read", "owner": f"{org['id']}/{person['id']}", "workspaceId": stage.seats["Lead"].id, "seq": 1}
+    other = await desk.tab(page.context, "/app/chat")
+    await expect(other.get_by_role("banner")).to_contain_text("Live")
+    await other.evaluate(HEARD)
+    await page.evaluate("word => new BroadcastChannel('molecule').postMessage(word)", word)
+    await other.evaluate("() => window.heard")
+    await stage.say("Lead", "look here")
+    await expect(entry(other, "Lead")).to_contain_text("look here")
+    await expect_unread(other, {"Lead": 0})
 
 
 @requirement("C17")
