@@ -56,9 +56,11 @@ _SMALL = """
   const isShown = (element) => element.checkVisibility({ visibilityProperty: true });
   const isSeen = (element) => isShown(element) && element.getBoundingClientRect().width > 1;
   const isInSentence = (element) => element.tagName === "A" && element.closest("[data-message]") !== null;
+  // What lies on the map is measured at 100 %: it grows with the zoom, and the outline does the same.
   const fits = (element) => {
     const { width, height } = element.getBoundingClientRect();
-    return Math.min(width, height) >= 23.99;
+    const onMap = element.matches("[data-fold], [data-unfold]");
+    return Math.min(...(onMap ? [element.offsetWidth, element.offsetHeight] : [width, height])) >= 23.99;
   };
   return [...all]
     .filter((each) => isSeen(each) && !isInSentence(each) && ![each, ...(each.labels ?? [])].some(fits))

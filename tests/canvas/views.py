@@ -122,7 +122,7 @@ async def show_discard(page: Page, stage: Stage) -> None:
 
 async def show_move(page: Page, stage: Stage) -> None:
     await show_about_beside(page, stage)
-    await page.get_by_role("button", name="Move…").click()
+    await page.get_by_role("button", name="Move…", exact=True).click()
     await page.get_by_role("dialog").wait_for()
 
 

@@ -1,6 +1,7 @@
 """Chains of messages, made quickly: loops of agents that always answer, and chains that are frozen already."""
 
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 
@@ -36,7 +37,7 @@ async def frozen_chain(server: Running, org_id: str, workspace_id: str) -> str:
         most_hops=24,
         most_messages=1000,
         most_small_talk=6,
-        frozen_at=1,
+        frozen_at=(UUID(root_id).int >> 80) * 1000,  # an id begins with its time in milliseconds
     )
 
     def decide() -> Decision[Any]:
