@@ -99,6 +99,8 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "up": [*serve, "--allowed-host", "--demo", "--fresh", "--company"],
         "org": ["plan", "apply", "export"],
         "login-link": ["--state-dir", "--port", "--org", "--person"],
+        "dead-letters": ["list", "show", "requeue", "discard"],
+        "chains": ["list", "show", "release", "end"],
         "doctor": serve,
         "backup": ["--state-dir", "--database", "COPY"],
         "prune": ["--state-dir", "--port", "--dry-run"],

@@ -1,6 +1,6 @@
 /** Where a person writes and attaches files. What was begun is kept per conversation until it is sent. */
 
-import { useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
+import { useCallback, useEffect, useId, useRef, useState, type ClipboardEvent, type KeyboardEvent } from "react";
 import { useData, useDesk, useSettings } from "../app";
 import { announce } from "../parts/Announcer";
 import { Button, IconButton } from "../parts/Button";
@@ -10,6 +10,7 @@ import { problemOf } from "../text/files";
 import { bytesOf, plural, sizeText } from "../text/words";
 import { ChosenList } from "./ChosenList";
 import css from "./Composer.module.css";
+import { FilePicker } from "./FilePicker";
 import { filesOf } from "./useDrop";
 
 const NONE: readonly Chosen[] = [];
@@ -58,10 +59,20 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
     onSent();
     field.current?.focus();
   };
-  const attach = (files: readonly File[]): void => {
-    desk.chosen.add(workspaceId, files);
-    announce(`${plural(files.length, "file")} attached`);
-  };
+  const attach = useCallback(
+    (files: readonly File[]): void => {
+      desk.chosen.add(workspaceId, files);
+      announce(`${plural(files.length, "file")} attached`);
+    },
+    [desk, workspaceId],
+  );
+  const pick = useCallback(
+    (files: readonly File[]): void => {
+      attach(files);
+      field.current?.focus();
+    },
+    [attach],
+  );
   const onPaste = (event: ClipboardEvent): void => {
     const files = filesOf(event.clipboardData);
     // What was copied out of a document comes as words and as a picture of them: then the words are meant.
@@ -92,17 +103,7 @@ export function Composer({ workspaceId, name, autoFocus, onSent }: Props) {
       <ChosenList chosen={chosen} limits={limits} onRemove={remove} />
       <div className={css.field}>
         <IconButton icon="attach" label="Attach files" disabled={refused !== null} onClick={() => picker.current?.click()} />
-        <input
-          ref={picker}
-          type="file"
-          multiple
-          hidden
-          onChange={(event) => {
-            attach([...(event.target.files ?? [])]);
-            event.target.value = ""; // so that the same file can be chosen again
-            field.current?.focus();
-          }}
-        />
+        <FilePicker field={picker} onPick={pick} />
         <textarea
           ref={field}
           className={css.text}
