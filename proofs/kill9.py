@@ -192,9 +192,8 @@ _ANYWHERE = (
     ),
     Control(
         name="a claim is not noted",
-        file="messages/writer.py",
-        line="return WriteSet(rows, "
-        "[_handout(workspace_id, row.seq, row.attempt or 1, lease_until, None) for row in rows])",
+        file="messages/handing.py",
+        line="return WriteSet(rows, [*writes, *noted], told, (org_key(seat.org_id),))",
         by="return WriteSet(rows)",
         breaks="handed twice under one attempt",
     ),
@@ -207,8 +206,8 @@ _ANYWHERE = (
     ),
     Control(
         name="an ack is answered and not written",
-        file="messages/writer.py",
-        line="return WriteSet(floor.acked_seq, _settled(workspace_id, floor, notes))",
+        file="messages/handing.py",
+        line="return WriteSet(floor.acked_seq, [*writes, *handled_letters(workspace_id, again), *noted], told, rings)",
         by="return WriteSet(floor.acked_seq)",
         breaks="handed again after its ack",
     ),

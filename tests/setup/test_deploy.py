@@ -105,10 +105,10 @@ def test_the_proxies_pass_streams_and_large_bodies_through(name: str) -> None:
             "proxy_request_buffering off;",
             "proxy_set_header Host $host;",
             "proxy_set_header Upgrade $http_upgrade;",
-            "client_max_body_size 30m;",
+            "client_max_body_size 252m;",
             "proxy_read_timeout 330s;",
         ),
-        "Caddyfile": ("flush_interval -1", "max_size 30MB", "read_timeout 330s", "reverse_proxy 127.0.0.1:8080"),
+        "Caddyfile": ("flush_interval -1", "max_size 264MB", "read_timeout 330s", "reverse_proxy 127.0.0.1:8080"),
     }
     assert [each for each in words[name] if each not in text] == []
     tool = shutil.which("caddy") if name == "Caddyfile" else None
