@@ -100,6 +100,24 @@ test("history and live events make the same lines", () => {
   );
 });
 
+test("a page of history that overtakes its events leaves as much unread as they alone", () => {
+  fc.assert(
+    fc.property(verbs, fc.nat(), (all, at) => {
+      const server = ran(all.filter(({ verb }) => verb !== "prune" && verb !== "remove"));
+      const cut = server.journal.length === 0 ? 0 : at % server.journal.length;
+      const early = applyAll(start(), server.journal.slice(0, cut));
+      const opened = [...early.workspaces.keys()].map((id) => {
+        return [id, withPage(early.chats.get(id), server.history(id), true, true)] as const;
+      });
+      const late = applyAll({ ...early, chats: new Map(opened) }, server.journal.slice(cut));
+      for (const [id, chat] of applyAll(start(), server.journal).chats) {
+        const { unread, last } = late.chats.get(id) ?? chat;
+        expect({ unread, last }).toEqual({ unread: chat.unread, last: chat.last });
+      }
+    }),
+  );
+});
+
 test("what is unknown or has another shape is counted and never thrown", () => {
   fc.assert(
     fc.property(fc.string(), fc.anything(), fc.anything(), (event, payload, id) => {

@@ -101,7 +101,7 @@ function beginning(whole: string): string {
 }
 
 /** The chat with a page of its history. A page that does not touch lines with a hole behind them replaces them. */
-export function withPage(chat: Chat | undefined, page: readonly ChatMessage[], reachedEnd: boolean, newest: boolean): Chat {
+export function withPage(chat: Chat | undefined, page: readonly ChatMessage[], reachedEnd: boolean, isNewest: boolean): Chat {
   const known = chat ?? EMPTY_CHAT;
   const lines = page.map(lineOfHistory);
   const ids = new Set(lines.map((line) => line.id));
@@ -110,10 +110,16 @@ export function withPage(chat: Chat | undefined, page: readonly ChatMessage[], r
   const kept = touches ? known.lines : known.lines.filter((line) => line.seq > lastOfPage);
   const all = merge(kept, lines);
   const pageIsOldest = lines.length === 0 || all[0]?.id === lines[0]?.id;
+  // What is newer than all that was told is news: its event, which comes later, counts no line that is here already.
+  const told = known.last?.seq ?? 0;
+  const newest = lines.at(-1);
+  const unread = lines.filter((line) => line.author === "agent" && line.seq > Math.max(told, known.readSeq)).length;
   return {
     ...known,
+    unread: Math.min(known.unread + unread, MOST_UNREAD),
+    last: newest !== undefined && newest.seq > told ? headOf(newest) : known.last,
     lines: all,
-    loaded: known.loaded || newest,
+    loaded: known.loaded || isNewest,
     reachedEnd: pageIsOldest ? reachedEnd : known.reachedEnd,
   };
 }
