@@ -445,13 +445,14 @@ async def test_a_server_that_stops_says_goodbye_and_leaves_nothing_behind(
             sockets = [await stack.enter_async_context(channel(server)) for _ in range(5)]
             streams = [await stack.enter_async_context(streaming(server)) for _ in range(5)]
             await stack.enter_async_context(streaming(server, f"/workspaces/{seat.id}/events/stream"))
+            for stream in streams:
+                await stream.block()  # its hello: only then does it live
             own = ours(asyncio.all_tasks() - before)
             assert len(own) > 2
         for opened in sockets:
             bye = await opened.bye()
             assert (bye.code, "resume" in bye.reason) == (1012, True)
         for stream in streams:
-            await stream.block()  # its hello
             assert await stream.hung_up()
         assert [task for task in own if not task.done()] == []
 
