@@ -1,0 +1,162 @@
+"""Real hosts, each as a person would start it without a screen, in a home of its own, with a model of ours."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.interop.dialects import Dialect, Messages, Responses
+from tests.interop.endpoint import Endpoint
+from tests.interop.installed import CLAUDE_CODE, CODEX, Pinned
+from tests.waits import PROCESS_START_SECONDS
+
+# No key of anybody's: hosts only want to see one.
+KEY = "sk-ant-api03-" + "0" * 40
+PROMPT = "Read your messages and answer them."
+
+
+class Home(NamedTuple):
+    """A throw-away home, and a project in it where the host works."""
+
+    path: Path
+
+    @property
+    def project(self) -> Path:
+        """The folder that the host is started in."""
+        return self.path / "project"
+
+    def write(self, file: str, text: str) -> None:
+        """A file as hosts are told where it lives: `~/` is the home, everything else the project."""
+        path = self.path / file[2:] if file.startswith("~/") else self.project / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+class RealHost(NamedTuple):
+    """A host. `name`: what `molecule connect` calls it. `prefix`: what it puts before the names of our tools. `settle`:
+    writes what a person has said once to its questions; `command` and `variables` start it."""
+
+    name: str
+    title: str
+    pinned: Pinned
+    prefix: str
+    dialect: Callable[[], Dialect]
+    settle: Callable[[Home, Endpoint], None]
+    command: tuple[str, ...]
+    variables: Callable[[Home, Endpoint], dict[str, str]]
+
+
+class Ran(NamedTuple):
+    """What a host left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+async def run(host: RealHost, home: Home, endpoint: Endpoint, *, more: Sequence[str] = ()) -> Ran:
+    """Starts a host and waits for its end. Nothing of the caller's environment comes along, and all that is not
+    loopback goes to the endpoint as a proxy, which tells of it."""
+    program = host.pinned.found()
+    assert program is not None, host.pinned.missing
+    proxies = {"HTTP_PROXY": endpoint.url, "HTTPS_PROXY": endpoint.url, "NO_PROXY": "127.0.0.1,localhost"}
+    environment = {"HOME": str(home.path), "PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "dumb", **proxies}
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *host.command,
+        *more,
+        cwd=home.project,
+        env=environment | host.variables(home, endpoint),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            out, err = await process.communicate()
+    finally:  # its servers too, should it have hung
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode is not None
+    return Ran(process.returncode, out.decode(), err.decode())
+
+
+# -- Claude Code -------------------------------------------------------------------------------------------------------
+
+
+def _settle_claude(home: Home, _endpoint: Endpoint) -> None:
+    project = {"hasTrustDialogAccepted": True, "enabledMcpjsonServers": ["molecule"]}
+    known = {"approved": [KEY[-20:]], "rejected": []}
+    answered = {"hasCompletedOnboarding": True, "theme": "dark", "customApiKeyResponses": known}
+    home.write("~/.claude.json", json.dumps({**answered, "projects": {str(home.project): project}}))
+
+
+def _claude_variables(_home: Home, endpoint: Endpoint) -> dict[str, str]:
+    quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    return {"ANTHROPIC_BASE_URL": endpoint.url, "ANTHROPIC_API_KEY": KEY, **quiet}
+
+
+CLAUDE = RealHost(
+    name="claude-code",
+    title="Claude Code",
+    pinned=CLAUDE_CODE,
+    prefix="mcp__molecule__",
+    dialect=Messages,
+    settle=_settle_claude,
+    command=(
+        *("-p", PROMPT, "--output-format", "stream-json", "--verbose"),
+        *("--allowedTools", "mcp__molecule", "--permission-mode", "dontAsk"),
+    ),
+    variables=_claude_variables,
+)
+
+
+# -- Codex -------------------------------------------------------------------------------------------------------------
+
+_PROVIDER = """\
+model = "scripted"
+model_provider = "scripted"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[features]
+plugins = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+env_key = "SCRIPTED_KEY"
+wire_api = "responses"
+
+"""
+
+
+def _settle_codex(home: Home, endpoint: Endpoint) -> None:
+    file = home.path / ".codex" / "config.toml"
+    ours = file.read_text(encoding="utf-8") if file.exists() else ""
+    home.write("~/.codex/config.toml", _PROVIDER.format(url=endpoint.url) + ours)
+
+
+def _codex_variables(_home: Home, _endpoint: Endpoint) -> dict[str, str]:
+    return {"SCRIPTED_KEY": KEY}
+
+
+CODEX_CLI = RealHost(
+    name="codex",
+    title="Codex",
+    pinned=CODEX,
+    prefix="mcp__molecule.",
+    dialect=Responses,
+    settle=_settle_codex,
+    command=("exec", "--json", "--skip-git-repo-check", PROMPT),
+    variables=_codex_variables,
+)
+
+HOSTS = (CLAUDE, CODEX_CLI)

@@ -1,0 +1,102 @@
+"""Real hosts from npm, with a model of ours, take part through `molecule mcp`."""
+
+import asyncio
+import os
+
+import pytest
+
+from molecule_core.wire.tools import TOOLS
+from tests.interop import transcript
+from tests.interop.hosts import RealHost
+from tests.interop.minds import Asked, Call, Step
+from tests.interop.scene import Scene, answer_to, answers, peeks, waits
+from tests.requirements import requirement
+
+QUESTION = "Which river flows through Ulm?"
+HANDLED = ["stored", "handed_over", "acked"]
+
+
+@requirement("X1")
+@pytest.mark.parametrize("reads", [peeks, waits])
+async def test_a_real_host_reads_a_waiting_message_and_its_answer_stands_in_the_chat(
+    scene: Scene, host: RealHost, reads: Step
+) -> None:
+    activity_id = await scene.writes(QUESTION)
+    scene.configure(host)
+
+    visit = await scene.run(host, [reads, answers])
+
+    assert (visit.ran.code, visit.mind.faults) == (0, []), visit.told
+    assert await scene.chat() == [("user", QUESTION), ("agent", answer_to(QUESTION))], visit.told
+    assert await scene.became(activity_id) == HANDLED
+    assert visit.endpoint.strangers == []
+
+
+@requirement("X1")
+async def test_a_message_that_comes_while_a_real_host_waits_ends_the_wait(scene: Scene, host: RealHost) -> None:
+    is_waiting = asyncio.Event()
+
+    def waits_for_what_comes(asked: Asked) -> Call:
+        is_waiting.set()
+        return waits(asked)
+
+    scene.configure(host)
+    running = asyncio.create_task(scene.run(host, [waits_for_what_comes, answers]))
+    await asyncio.wait([running, asyncio.ensure_future(is_waiting.wait())], return_when=asyncio.FIRST_COMPLETED)
+    await scene.writes(QUESTION)
+    visit = await running
+
+    assert (visit.ran.code, visit.mind.faults) == (0, []), visit.told
+    assert await scene.chat() == [("user", QUESTION), ("agent", answer_to(QUESTION))], visit.told
+
+
+@requirement("X1")
+async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene, host: RealHost) -> None:
+    await scene.writes(QUESTION)
+    scene.configure(host, tapped=True)
+
+    visit = await scene.run(host, [peeks, answers])
+
+    asked = visit.mind.asked
+    assert (visit.ran.code, visit.mind.faults) == (0, []), visit.told
+    # The instructions are whole, and every tool that answers and reads can be called at once.
+    assert visit.answer_to("initialize")["instructions"] in asked[0].said
+    at_once = {name.removeprefix(host.prefix) for name in asked[0].tools if name.startswith(host.prefix)}
+    deferred = {spec.name for spec in TOOLS if not spec.always_load} if host.name == "claude-code" else set()
+    assert at_once == {spec.name for spec in TOOLS} - deferred
+    # What a tool gave is what the model sees: the structured form, whole.
+    shown = [result.value for result in asked[-1].results]
+    calls = visit.to_us("tools/call")
+    given = {each["id"]: each["result"]["structuredContent"] for each in visit.from_us() if "result" in each}
+    assert shown == [given[call["id"]] for call in calls]
+    # Each call says whose it is.
+    marks = {"claude-code": "claudecode/toolUseId", "codex": "threadId"}
+    assert all(marks[host.name] in call["params"]["_meta"] for call in calls)
+    if os.environ.get("MOLECULE_INTEROP_WRITE"):
+        text = transcript.page(host, visit, scene.configured(host), scene.home.path)
+        transcript.write(host, text)
+
+
+@requirement("X1")
+async def test_a_real_host_whose_model_names_a_wrong_workspace_is_told_and_answers_rightly(
+    scene: Scene, host: RealHost
+) -> None:
+    await scene.writes(QUESTION)
+    other = await scene.server.seat("Other")
+
+    def answers_as_another(asked: Asked) -> Call:
+        call = answers(asked)
+        return Call(call.tool, {**call.arguments, "workspace_id": other.id, "text": "for the wrong place"})
+
+    def answers_after_all(asked: Asked) -> Call:
+        return answers(asked._replace(results=asked.results[:1]))
+
+    scene.configure(host)
+    visit = await scene.run(host, [peeks, answers_as_another, answers_after_all])
+
+    assert (visit.ran.code, visit.mind.faults) == (0, []), visit.told
+    told = visit.mind.asked[2].results[1].text
+    assert scene.seat.id in told, told
+    assert await scene.chat() == [("user", QUESTION), ("agent", answer_to(QUESTION))], visit.told
+    page = await scene.person.get(f"/workspaces/{other.id}/chat-history")
+    assert page["messages"] == []
