@@ -67,7 +67,7 @@ async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene, ho
     # What a tool gave is what the model sees: the structured form, whole.
     shown = [result.value for result in asked[-1].results]
     calls = visit.to_us("tools/call")
-    given = {each["id"]: each["result"]["structuredContent"] for each in visit.from_us() if "result" in each}
+    given = {each["id"]: each["result"].get("structuredContent") for each in visit.from_us() if "result" in each}
     assert shown == [given[call["id"]] for call in calls]
     # Each call says whose it is.
     marks = {"claude-code": "claudecode/toolUseId", "codex": "threadId"}

@@ -1,0 +1,79 @@
+"""The harness itself, without a host: a script that does not fit is told of, and nothing secret gets onto a page."""
+
+import pytest
+
+from tests.interop.dialects import Dialect, Messages, Responses
+from tests.interop.hosts import KEY
+from tests.interop.minds import Asked, Call, Mind, Result
+from tests.interop.scene import answers, peeks
+from tests.interop.transcript import Veil, shortened
+
+SHOWN = Result("inbox_peek", 'Output:\n{"messages":[{"activity_id":"a","text":"hi","arrival_workspace_id":"w"}]} more')
+
+
+def test_a_script_follows_from_what_is_shown_and_not_from_how_often_it_is_asked() -> None:
+    mind = Mind("x_", [peeks, answers])
+    offered = ("x_inbox_peek", "x_reply_to_workspace")
+
+    first, again = (mind.answer(Asked(offered, (), "")) for _ in range(2))
+    then = mind.answer(Asked(offered, (SHOWN,), ""))
+
+    assert first == again == Call("inbox_peek", {})
+    named = {"workspace_id": "w", "activity_id": "a", "peer_id": ""}
+    assert then == Call("reply_to_workspace", {**named, "text": "2 letters, backwards: ih"})
+    assert mind.answer(Asked(offered, (SHOWN, SHOWN), "")) == "Done."
+    assert mind.faults == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "fault"),
+    [
+        (Asked(("x_inbox_pop",), (), ""), "x_inbox_peek is not offered, only x_inbox_pop"),
+        (Asked(("x_reply_to_workspace",), (Result("inbox_peek", "nothing here"),), ""), "gave no JSON: nothing here"),
+        (Asked(("x_reply_to_workspace",), (Result("inbox_peek", '{"messages":[]}'),), ""), "step 1 does not fit"),
+    ],
+)
+def test_a_script_that_does_not_fit_leaves_a_fault_and_ends_the_turn(asked: Asked, fault: str) -> None:
+    mind = Mind("x_", [peeks, answers])
+
+    assert isinstance(mind.answer(asked), str)
+    (found,) = mind.faults
+    assert fault in found
+
+
+@pytest.mark.parametrize("dialect", [Messages(), Responses()])
+def test_an_act_is_read_back_from_the_conversation_in_its_dialect(dialect: Dialect) -> None:
+    prefix = "mcp__molecule." if isinstance(dialect, Responses) else "mcp__molecule__"
+    events = list(dialect.events(Call("inbox_peek", {"limit": 3}), prefix, 1, {"model": "m"}))
+    if isinstance(dialect, Responses):
+        call = next(each["item"] for each in events if each["type"] == "response.output_item.done")
+        output = {"type": "function_call_output", "call_id": call["call_id"], "output": SHOWN.text}
+        body = {"input": [call, output], "tools": []}
+    else:
+        block = next(each["content_block"] for each in events if each["type"] == "content_block_start")
+        result = {"type": "tool_result", "tool_use_id": block["id"], "content": SHOWN.text}
+        body = {"messages": [{"content": [block]}, {"content": [result]}], "tools": [{"name": "x"}]}
+
+    asked = dialect.asked(body)
+
+    assert asked is not None
+    assert asked.results == (Result(f"{prefix}inbox_peek", SHOWN.text),)
+
+
+def test_a_veil_hides_what_is_secret_or_differs_and_keeps_ids_apart() -> None:
+    veil = Veil({"/somewhere/home": "~", "/somewhere": "CHECKOUT"})
+    one, two = "01a20285-c29b-7d47-88a7-0639eb1167b3", "01a20285-c2a6-7b4b-bb97-d43588561712"
+
+    shown = veil.over(
+        f"{KEY} mol_ws_{'A' * 43}00000000 /somewhere/home/x /somewhere/y 127.0.0.1:4711 {one} {two} {one}"
+    )
+
+    assert shown == "KEY TOKEN ~/x CHECKOUT/y 127.0.0.1:PORT ID-1 ID-2 ID-1"
+    assert veil.over('at 2026-11-22T09:10:51.472Z {"ms":1795338081018}') == 'at TIME {"ms":"TIME"}'
+
+
+def test_of_many_tools_a_page_shows_the_first_whole_and_the_names_of_the_others() -> None:
+    line = '< {"id":1,"result":{"tools":[{"name":"a","x":1},{"name":"b"},{"name":"c"}]}}'
+
+    assert shortened(line) == '< {"id":1,"result":{"tools":[{"name":"a","x":1},"and 2 more: b, c"]}}'
+    assert shortened('> {"id":1}') == '> {"id":1}'
