@@ -71,7 +71,7 @@ class Running:
     async def person(self, role: str = "operator", org_id: str | None = None) -> Api:
         """A client of a new person."""
         org_id = org_id or (await self.admin.get("/orgs"))[0]["id"]
-        answer = await self.admin.post(f"/orgs/{org_id}/persons", {"name": f"A {role}", "role": role})
+        answer = await self.admin.post(f"/orgs/{org_id}/people", {"name": f"A {role}", "role": role})
         return self.api(answer["auth_token"])
 
     async def let_broadcast(self, workspace_id: str) -> None:

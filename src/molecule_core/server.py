@@ -224,7 +224,7 @@ class Server:
                 process=self.process,
                 table=self._table,
             ),
-            OrgEdge(org_writer, access_writer, access_reader, org),
+            OrgEdge(org_writer, org),
             PeopleEdge(access_writer, access_reader, self.live, public_url=settings.url),
             WorkspaceEdge(org_writer, org, self._fetcher, public_url=settings.url),
             TreeEdge(org_writer, org, public_url=settings.url),

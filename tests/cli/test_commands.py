@@ -307,6 +307,22 @@ async def test_up_says_how_to_connect_and_where_the_token_is_without_showing_it(
     assert token not in said + process.said
 
 
+@requirement("O1")
+async def test_the_first_thing_that_up_says_is_its_greeting_and_no_log_line_stands_beside_it(
+    state: Path, port: int
+) -> None:
+    env = environment(state, port)
+    del env["MOLECULE_LOG_LEVEL"]
+    # What it says on standard output is to be read while it runs, in order with its log.
+    async with started("sh", "-c", 'exec "$@" 1>&2', "sh", MOLECULE, "up", env=env) as process:
+        await process.says("Ctrl-C")
+        process.send(signal.SIGTERM)
+        assert await process.ended() == 0
+
+    assert process.said.startswith("Molecule ")
+    assert [line for line in process.said.splitlines() if "INFO" in line] == []
+
+
 @requirement("S18", "O1")
 async def test_serve_listens_on_loopback_alone_and_answers_for_the_names_it_was_given(state: Path, port: int) -> None:
     flags = ("--allowed-host", "agents.example", "--public-url", "https://molecule.example/base/")

@@ -55,7 +55,7 @@ async def json_targets(server: Running) -> list[Target]:
     seat = await server.seat("Target")
     await server.let_broadcast(seat.id)
     org = (await server.admin.get("/orgs"))[0]["id"]
-    person = await server.admin.post(f"/orgs/{org}/persons", {"name": "Somebody"})
+    person = await server.admin.post(f"/orgs/{org}/people", {"name": "Somebody"})
     return [
         Target(
             route=route,
@@ -73,7 +73,7 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
     """The least that a route takes."""
     bodies: dict[str, dict[str, Any]] = {
         "/orgs": {"name": f"Org {next(_numbers)}"},
-        "/orgs/{org_id}/persons": {"name": "Somebody"},
+        "/orgs/{org_id}/people": {"name": "Somebody"},
         "/orgs/{org_id}/login-links": {},
         "/workspaces": {"name": "New"},
         "/orgs/{org_id}/people/{person_id}": {},

@@ -223,7 +223,7 @@ async def _one_connection_too_many(world: World) -> Reply:
 
 async def _viewer(world: World) -> Reply:
     org = (await world.server.admin.get("/orgs"))[0]["id"]
-    person = await world.server.admin.post(f"/orgs/{org}/persons", {"name": "Viewer", "role": "viewer"})
+    person = await world.server.admin.post(f"/orgs/{org}/people", {"name": "Viewer", "role": "viewer"})
     return await world.ask("POST", "/workspaces", {"name": "x"}, token=person["auth_token"])
 
 
@@ -248,7 +248,7 @@ async def _one_token_too_many(world: World) -> Reply:
 
 async def _last_owner(world: World) -> Reply:
     org = (await world.server.admin.get("/orgs"))[0]["id"]
-    person = await world.server.admin.post(f"/orgs/{org}/persons", {"name": "Owner", "role": "owner"})
+    person = await world.server.admin.post(f"/orgs/{org}/people", {"name": "Owner", "role": "owner"})
     return await world.ask("DELETE", f"/orgs/{org}/people/{person['id']}")
 
 

@@ -54,8 +54,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/admin/prune"): Rule({"admin"}),
     ("POST", "/orgs"): Rule({"admin"}, body={"name": "New"}),
     ("GET", "/orgs"): Rule({"admin"}),
-    ("POST", "/orgs/{org_id}/persons"): Rule(PEOPLE, "", OWNER, "org", {"name": "New"}),
-    ("GET", "/orgs/{org_id}/persons"): Rule(PEOPLE, "", OWNER, "org"),
+    ("POST", "/orgs/{org_id}/people"): Rule(PEOPLE, "", OWNER, "org", {"name": "New"}),
     ("GET", "/orgs/{org_id}/tree"): Rule(PEOPLE, "", VIEWER, "org"),
     ("POST", "/workspaces"): Rule(PEOPLE, "", OPERATOR, "", {"name": "New"}),
     ("GET", "/workspaces"): Rule(PEOPLE),
@@ -344,7 +343,7 @@ async def test_what_a_workspace_claims_about_identity_is_dropped(server: Running
 async def test_a_persons_message_carries_who_the_credential_says_they_are(server: Running) -> None:
     ops = await server.seat("Ops")
     org_id = (await server.admin.get("/orgs"))[0]["id"]
-    ann = await server.admin.post(f"/orgs/{org_id}/persons", {"name": "Ann", "role": "operator"})
+    ann = await server.admin.post(f"/orgs/{org_id}/people", {"name": "Ann", "role": "operator"})
 
     reply = await ask(server.port, "POST", f"/workspaces/{ops.id}/a2a", forged("hello"), token=ann["auth_token"])
 

@@ -100,7 +100,7 @@ async def test_a_name_that_people_cannot_read_is_refused(server: Running) -> Non
             ("POST", "/workspaces"),
             ("PATCH", f"/workspaces/{seat.id}"),
             ("POST", "/orgs"),
-            ("POST", f"/orgs/{org_id}/persons"),
+            ("POST", f"/orgs/{org_id}/people"),
         ):
             error = await refused(server.admin.call(method, path, body={"name": name}))
             assert (error.status, error.code) == (422, "invalid_name"), (path, name)

@@ -49,7 +49,11 @@ def serve_options(command: F) -> F:
         ),
         click.option("--public-url", help="The address that agents and people are told, behind a proxy."),
         click.option("--log-format", type=click.Choice(["text", "json"]), help="How to log.  [default: text]"),
-        click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="What to log."),
+        click.option(
+            "--log-level",
+            type=click.Choice(["debug", "info", "warning", "error"]),
+            help="What to log.  [default: info; with up: warning]",
+        ),
         click.option("--port", type=int, help="[default: 8080]"),
         click.option("--host", help="[default: 127.0.0.1]"),
     ):
@@ -57,9 +61,9 @@ def serve_options(command: F) -> F:
     return state_options(command)
 
 
-def settings_from(**flags: Any) -> Settings:
-    """The settings in force for these flags."""
-    return load_settings(environment(), {name: value for name, value in flags.items() if value != ()})
+def settings_from(usual: dict[str, Any] | None = None, **flags: Any) -> Settings:
+    """The settings in force for these flags. `usual`: what this verb has instead of the defaults."""
+    return load_settings(environment(), {name: value for name, value in flags.items() if value != ()}, usual)
 
 
 def prepare_state(settings: Settings) -> Path:
