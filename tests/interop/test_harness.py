@@ -1,8 +1,10 @@
 """The harness itself, without a host: a script that does not fit is told of, and nothing secret gets onto a page."""
 
+from typing import Any
+
 import pytest
 
-from tests.interop.dialects import Dialect, Messages, Responses
+from tests.interop.dialects import Contents, Dialect, Messages, Responses
 from tests.interop.hosts import KEY
 from tests.interop.minds import Asked, Call, Mind, Result
 from tests.interop.scene import answers, peeks
@@ -41,20 +43,28 @@ def test_a_script_that_does_not_fit_leaves_a_fault_and_ends_the_turn(asked: Aske
     assert fault in found
 
 
-@pytest.mark.parametrize("dialect", [Messages(), Responses()])
-def test_an_act_is_read_back_from_the_conversation_in_its_dialect(dialect: Dialect) -> None:
-    prefix = "mcp__molecule." if isinstance(dialect, Responses) else "mcp__molecule__"
-    events = list(dialect.events(Call("inbox_peek", {"limit": 3}), prefix, 1, {"model": "m"}))
+def conversation(dialect: Dialect, events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The request that follows a stream with a call, as a host of this dialect makes it."""
     if isinstance(dialect, Responses):
         call = next(each["item"] for each in events if each["type"] == "response.output_item.done")
         output = {"type": "function_call_output", "call_id": call["call_id"], "output": SHOWN.text}
-        body = {"input": [call, output], "tools": []}
-    else:
-        block = next(each["content_block"] for each in events if each["type"] == "content_block_start")
-        result = {"type": "tool_result", "tool_use_id": block["id"], "content": SHOWN.text}
-        body = {"messages": [{"content": [block]}, {"content": [result]}], "tools": [{"name": "x"}]}
+        return {"input": [call, output], "tools": []}
+    if isinstance(dialect, Contents):
+        content = events[0]["candidates"][0]["content"]
+        name = content["parts"][0]["functionCall"]["name"]
+        response = {"role": "user", "parts": [{"functionResponse": {"name": name, "response": {"output": SHOWN.text}}}]}
+        return {"contents": [content, response], "tools": [{"functionDeclarations": [{"name": "x"}]}]}
+    block = next(each["content_block"] for each in events if each["type"] == "content_block_start")
+    result = {"type": "tool_result", "tool_use_id": block["id"], "content": SHOWN.text}
+    return {"messages": [{"content": [block]}, {"content": [result]}], "tools": [{"name": "x"}]}
 
-    asked = dialect.asked(body)
+
+@pytest.mark.parametrize("dialect", [Messages(), Responses(), Contents()], ids=["messages", "responses", "contents"])
+def test_an_act_is_read_back_from_the_conversation_in_its_dialect(dialect: Dialect) -> None:
+    prefix = "mcp__molecule." if isinstance(dialect, Responses) else "mcp__molecule__"
+    events = list(dialect.events(Call("inbox_peek", {"limit": 3}), prefix, 1, {"model": "m"}))
+
+    asked = dialect.asked(conversation(dialect, events))
 
     assert asked is not None
     assert asked.results == (Result(f"{prefix}inbox_peek", SHOWN.text),)

@@ -55,7 +55,7 @@ def test_another_lock_is_another_folder_and_none_is_in_the_checkout(
 
 def test_a_host_that_nobody_knows_is_refused_by_name() -> None:
     assert [pinned.name for pinned in named([])] == [pinned.name for pinned in PINNED]
-    with pytest.raises(ValueError, match="no host is called emacs: claude-code, codex"):
+    with pytest.raises(ValueError, match="no host is called emacs: claude-code, codex, gemini"):
         list(named(["emacs"]))
 
 

@@ -69,8 +69,8 @@ async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene, ho
     calls = visit.to_us("tools/call")
     given = {each["id"]: each["result"].get("structuredContent") for each in visit.from_us() if "result" in each}
     assert shown == [given[call["id"]] for call in calls]
-    # Each call says whose it is.
-    marks = {"claude-code": "claudecode/toolUseId", "codex": "threadId"}
+    # Each call says whose it is, where the host knows such a thing.
+    marks = {"claude-code": "claudecode/toolUseId", "codex": "threadId", "gemini": "progressToken"}
     assert all(marks[host.name] in call["params"]["_meta"] for call in calls)
     if os.environ.get("MOLECULE_INTEROP_WRITE"):
         text = transcript.page(host, visit, scene.configured(host), scene.home.path)
