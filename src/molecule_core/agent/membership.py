@@ -23,6 +23,7 @@ from molecule_core.agent.cursors import CursorFile, Fenced
 from molecule_core.agent.inbox import Inbox, Key
 from molecule_core.agent.leader import Leadership
 from molecule_core.agent.tokens import TokenRegistry
+from molecule_core.agent.waiting import pause
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
@@ -58,11 +59,6 @@ class Shared(Struct, frozen=True, kw_only=True):
     inbox: Inbox
     card: Callable[[], dict[str, Any]]
     refused: Callable[[str], None] | None = None
-
-
-async def pause(clock: Clock, seconds: float) -> None:
-    """Lets time pass."""
-    await clock.wait(asyncio.get_running_loop().create_future(), seconds)
 
 
 class Membership:
@@ -347,11 +343,11 @@ class Membership:
 
     async def _release(self, left: dict[str, int]) -> None:
         """Gives mail back that this process will not handle, so that it need not wait for the end of its lease."""
-        if not left:
-            return
         claims = [{"activity_id": id_, "attempt": attempt} for id_, attempt in left.items()]
-        await self.api().post(self._path("activity/release"), {"claims": claims})
-        self._acks.released(left)
+        for start in range(0, len(claims), _PAGE):
+            await self.api().post(self._path("activity/release"), {"claims": claims[start : start + _PAGE]})
+        if claims:
+            self._acks.released(left)
 
     async def give_back(self) -> None:
         """This process ends in order: the next one gets all that is not handled at once."""
