@@ -6,8 +6,6 @@ from msgspec import Struct
 
 from molecule_core.wire.activity import attachments_of
 
-USER_KIND = "canvas_user"
-
 
 class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message in the inbox. `activity_id` names it in every answer; `peer_id` is the workspace that wrote it, empty
