@@ -100,7 +100,8 @@ class InboxEdge:
         ]
 
     async def activity(self, call: Call) -> Answer:
-        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox.
+        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox, or what
+        is `waiting` there (`true`): not handled yet, whoever holds it.
 
         `since_id` says that what lies behind it is handled, if the agent itself asks and claims nothing."""
         query = call.query()
@@ -112,7 +113,9 @@ class InboxEdge:
         since_id = plain_text(query, "since_id")
         self._counted.polls += wait > 0
         try:
-            if lease is not None:
+            if query.get("waiting") == "true":
+                rows = await self._handing.waiting(call.target.id, count)
+            elif lease is not None:
                 rows = await self._claimed(call, lease, count, wait)
             elif since_id is not None:
                 rows = await self._after(call, since_id, filters, count, wait)
