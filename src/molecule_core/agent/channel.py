@@ -1,8 +1,8 @@
 """Pushes what comes into a host that shows it by itself (Claude Code's channels).
 
-Such a host acknowledges nothing, and drops in silence what comes before it listens. So nothing is pushed before the host
-said that it is ready and a moment has passed; what was pushed stays in the inbox until a tool call names it, and is
-pushed again, later and later.
+Such a host acknowledges nothing, and drops in silence what comes before it listens. So nothing is pushed before the
+host said that it is ready and a moment has passed; what was pushed stays in the inbox until a tool call names it, and
+is pushed again, later and later.
 
 Above: engine. Below: inbox, words.
 """
@@ -17,10 +17,7 @@ from molecule_core.agent.waiting import pause
 from molecule_core.ground.clock import Clock
 from molecule_core.wire.toolspec import Runtime
 
-CAPABILITY = "claude/channel"
 METHOD = "notifications/claude/channel"
-_LISTENERS = ("claude-code",)
-"""Hosts that show a channel, by the name that they give themselves."""
 _LONG = 86_400.0
 
 
@@ -29,11 +26,6 @@ class Ready(Protocol):
 
     async def wait(self) -> object:
         """Returns once it has."""
-
-
-def wants_channel(wish: str, client: dict[str, Any]) -> bool:
-    """Whether a host is offered the channel and pushed to."""
-    return wish == "on" or (wish == "auto" and str(client.get("name", "")).lower() in _LISTENERS)
 
 
 class Channel:
@@ -56,9 +48,8 @@ class Channel:
         self._single = single
         self._look = look
 
-    async def run(self, ready: Ready) -> None:
-        """Pushes until it is cancelled."""
-        await ready.wait()
+    async def run(self) -> None:
+        """Pushes until it is cancelled; begins a moment after the host said that it is ready."""
         await pause(self._clock, self._wishes.channel_delay_seconds)
         while True:
             self._look()

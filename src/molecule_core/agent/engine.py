@@ -13,19 +13,20 @@ from molecule_core.agent.channel import Channel, Ready
 from molecule_core.agent.config import Configuration
 from molecule_core.agent.connections import Servers
 from molecule_core.agent.cursors import CursorFile
-from molecule_core.agent.host import runtime_of
+from molecule_core.agent.hosts import runtime_of, wants_channel
 from molecule_core.agent.inbox import Inbox
 from molecule_core.agent.leader import Leadership
 from molecule_core.agent.membership import Membership, Shared
 from molecule_core.agent.neutral import line
 from molecule_core.agent.seats import Seats
+from molecule_core.agent.speaking import refusal, unreachable
 from molecule_core.agent.tokens import TokenRegistry
-from molecule_core.agent.verbs import Verbs, refusal, unreachable
+from molecule_core.agent.verbs import Verbs
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.wire.mcp import Calling, Outcome
-from molecule_core.wire.toolspec import Route, ToolError, ToolSpec
+from molecule_core.wire.toolspec import Route, ToolSpec
 
 _log = logging.getLogger("molecule.agent")
 # What hosts say of who calls: a process serves all threads of a session, or is started for each of them.
@@ -78,20 +79,21 @@ class Engine:
             single=config.single,
         )
         ids = Ids(clock, randomness)
-        self._verbs = Verbs(
-            self.seats, self._inbox, clock=clock, ids=ids, randomness=randomness, wishes=config.wishes
-        )
+        self._verbs = Verbs(self.seats, self._inbox, clock=clock, ids=ids, randomness=randomness, wishes=config.wishes)
         self._locals: dict[str, Local] = {
             "wait_for_message": self._verbs.wait,
             "inbox_peek": lambda asked, _: self._verbs.peek(asked),
             "inbox_pop": lambda asked, _: self._verbs.pop(asked),
             "reply_to_workspace": self._verbs.reply,
             "get_runtime_identity": lambda _, __: self._identity(),
-            "chat_history": self._history,
+            "chat_history": lambda asked, _: self._verbs.history(asked),
         }
 
-    def channel(self, notify: Callable[[str, dict[str, Any]], Awaitable[None]], ready: Ready) -> Awaitable[None]:
-        """Pushes what comes, until it is cancelled."""
+    async def push_to(self, notify: Callable[[str, dict[str, Any]], Awaitable[None]], ready: Ready) -> None:
+        """Pushes what comes into the host, if it shows such things, until it is cancelled."""
+        await ready.wait()
+        if not wants_channel(self._config.wishes.channel, self._client()):
+            return
         channel = Channel(
             self._inbox,
             notify,
@@ -100,7 +102,7 @@ class Engine:
             single=self._config.single,
             look=self._verbs.look,
         )
-        return channel.run(ready)
+        await channel.run()
 
     async def stop(self) -> None:
         """Ends in order, soon."""
@@ -125,7 +127,8 @@ class Engine:
     async def _run(self, spec: ToolSpec, arguments: Struct) -> dict[str, Any]:
         seat = self.seats.meant(spec.seat_of(arguments), spec.identity or "via_workspace")
         request = spec.request(seat.id, arguments)
-        answer = await seat.api().call(request.method, request.path, body=request.body, query=request.query)
+        speaker = self._verbs.speaker(seat) if request.method == "GET" else seat.api()
+        answer = await speaker.call(request.method, request.path, body=request.body, query=request.query)
         if spec.name == "update_agent_card" and request.body is not None:
             seat.keep_card(request.body["agent_card"])
         return spec.result(seat.id, answer)
@@ -134,7 +137,8 @@ class Engine:
         told = self._client()
         runtime = runtime_of(told).name.lower()
         seats = [await self._seat(seat) for seat in self.seats]
-        return {"runtime": line(str(told.get("name") or runtime)), "version": line(str(told.get("version", ""))), "workspaces": seats}
+        name, version = line(str(told.get("name") or runtime)), line(str(told.get("version", "")))
+        return {"runtime": name, "version": version, "workspaces": seats}
 
     async def _seat(self, seat: Membership) -> dict[str, Any]:
         told = {"workspace_id": seat.id, "platform_url": seat.url, "name": "", "status": seat.state}
@@ -143,6 +147,3 @@ class Engine:
         except (ApiError, NoAnswer):
             return told
         return {**told, "name": str(row.get("name", "")), "status": str(row.get("status", ""))}
-
-    async def _history(self, asked: Any, _calling: Calling) -> dict[str, Any]:
-        raise ToolError("not yet")

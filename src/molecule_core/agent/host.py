@@ -4,7 +4,7 @@ Above: main. Below: the registry of tools, words.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -12,23 +12,10 @@ from msgspec import Struct
 from molecule_core import __version__
 from molecule_core.agent import words
 from molecule_core.agent.config import Configuration
+from molecule_core.agent.hosts import runtime_of
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.tools import TOOLS
-from molecule_core.wire.toolspec import Runtime, ToolSpec
-
-_RUNTIMES = (
-    ("claude", Runtime.CLAUDE_CODE),
-    ("codex", Runtime.CODEX),
-    ("gemini", Runtime.GEMINI_CLI),
-    ("opencode", Runtime.OPENCODE),
-    ("cline", Runtime.CLINE),
-)
-
-
-def runtime_of(client: dict[str, Any]) -> Runtime:
-    """How a host names our tools to its model, by the name that it gives itself."""
-    name = str(client.get("name", "")).lower()
-    return next((runtime for start, runtime in _RUNTIMES if name.startswith(start)), Runtime.BARE)
+from molecule_core.wire.toolspec import ToolSpec
 
 
 class Worker(Protocol):
@@ -39,13 +26,13 @@ class Worker(Protocol):
 
 
 class AgentHost:
-    """A Host of wire.mcp. `client`: what the host on the other side says of itself, as soon as it did."""
+    """A Host of wire.mcp. `client` tells what the host on the other side said of itself."""
 
     name = "molecule"
     version = __version__
 
     def __init__(self, config: Configuration) -> None:
-        self.client: dict[str, Any] = {}
+        self.client: Callable[[], dict[str, Any]] = dict
         self._config = config
         self._worker: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
 
@@ -56,7 +43,7 @@ class AgentHost:
             [seat.id for seat in self._config.seats],
             single=self._config.single,
             poll_seconds=self._config.wishes.poll_timeout_secs,
-            runtime=runtime_of(self.client),
+            runtime=runtime_of(self.client()),
         )
 
     def tools(self) -> Sequence[ToolSpec]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration
 from molecule_core.agent.host import AgentHost
+from molecule_core.agent.hosts import CHANNEL, wants_channel
 from molecule_core.agent.permissions import CAPABILITY as PERMISSION
 from molecule_core.agent.permissions import METHOD as PERMISSION_REQUEST
 from molecule_core.agent.permissions import Permissions
@@ -23,7 +24,6 @@ from molecule_core.ground.settings import environment
 from molecule_core.wire.mcp import Eras, Session
 
 _log = logging.getLogger("molecule.agent")
-CHANNEL = "claude/channel"
 REFUSED, BAD_CONFIGURATION = 3, 2
 # Requests that were under way when the host closed its end still get their answers, if they come so soon.
 _LAST_SECONDS = 1.0
@@ -43,10 +43,6 @@ def main() -> int:
     for name in ("httpx2", "httpcore2", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
     return asyncio.run(Process(config).run())
-
-
-def _experimental(config: Configuration) -> Mapping[str, Any]:
-    return {} if config.wishes.channel == "off" else {CHANNEL: {}, PERMISSION: {}}
 
 
 class Process:
@@ -71,12 +67,12 @@ class Process:
             host,
             stdio.send,
             eras=eras,
-            experimental=_experimental(self._config),
+            experimental=self._offered,
             on_notification=self._notified,
             on_fault=_told,
             most_calls=self._config.wishes.calls,
         )
-        host.client = session.client
+        host.client = lambda: session.client
         working = asyncio.create_task(self._work(stdio, host, session))
         reading = asyncio.create_task(self._read(stdio, session))
         code = await self._end
@@ -105,16 +101,20 @@ class Process:
             clock=self._clock,
             randomness=SystemRandomness(),
             card=host.card,
-            client=lambda: session.client,
+            client=host.client,
             refused=self._refused,
         )
         engine.seats.start()
         host.begin(engine)
         try:
-            await session.initialized.wait()
-            await engine.push_to(session)
+            await engine.push_to(session.notify, session.initialized)
+            await asyncio.get_running_loop().create_future()
         finally:
             await asyncio.shield(engine.stop())
+
+    def _offered(self, client: dict[str, Any]) -> Mapping[str, Any]:
+        offers = wants_channel(self._config.wishes.channel, client)
+        return {CHANNEL: {}, PERMISSION: {}} if offers else {}
 
     def _refused(self, text: str) -> None:
         _log.error("%s", text)

@@ -2,8 +2,8 @@
 
 A host shows our whole message as one text, and escapes no more of it than the end of its own block. So what looks like
 the frame that hosts and we put around text (`<channel …>`, `<system-reminder>`, `<instructions>` and their like) is
-spelled so that it can still be read and is no tag; characters that terminals obey, and those that nobody sees but models
-read, are left out. All other text, code among it, stays as it is.
+spelled so that it can still be read and is no tag; characters that terminals obey, and those that nobody sees but
+models read, are left out. All other text, code among it, stays as it is.
 
 Above: words. Below: nothing.
 """

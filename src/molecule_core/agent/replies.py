@@ -16,13 +16,17 @@ _MOST_SHOWN = 20
 
 
 class Target(Struct, frozen=True):
-    """Where an answer goes; `entry`: the message that it answers, if that waits here; `again`: it was handled before.
-    An empty workspace: the caller's only one."""
+    """Where an answer goes; `entry`: the message that it answers, if that waits here. An empty workspace: the caller's
+    only one."""
 
     workspace_id: str
     peer_id: str
     entry: Entry | None = None
-    again: bool = False
+
+
+def origin(workspace_id: str, peer_id: str) -> Origin:
+    """A conversation: a seat, and who is at the other end."""
+    return Origin(workspace_id, peer_id)
 
 
 def target_of(inbox: Inbox, *, workspace_id: str, peer_id: str, activity_id: str, single: bool) -> Target:
@@ -40,23 +44,23 @@ def _of_message(inbox: Inbox, workspace_id: str, peer_id: str, activity_id: str,
     if not origins:
         return Target(workspace_id, peer_id)
     if workspace_id:
-        here = [origin for origin in origins if origin.workspace_id == workspace_id]
+        here = [each for each in origins if each.workspace_id == workspace_id]
         if not here:
-            came = ", ".join(origin.workspace_id for origin in origins)
+            seats = ", ".join(each.workspace_id for each in origins)
             raise _refused(
-                f"message {line(activity_id)} came to workspace {came}, not to {line(workspace_id)}. Answer from where "
-                "it came to.",
+                f"message {line(activity_id)} came to workspace {seats}, not to {line(workspace_id)}. Answer from "
+                "where it came to.",
                 "wrong_workspace",
             )
         origins = here
     if len(origins) > 1:
         raise _ambiguous(entries, single)
-    (origin,) = origins
-    if peer_id and peer_id != origin.peer_id:
-        who = f"peer {origin.peer_id}" if origin.peer_id else "a person (leave peer_id empty)"
+    (came,) = origins
+    if peer_id and peer_id != came.peer_id:
+        who = f"peer {came.peer_id}" if came.peer_id else "a person (leave peer_id empty)"
         raise _refused(f"message {line(activity_id)} is from {who}, not from {line(peer_id)}.", "wrong_peer")
-    entry = next((each for each in entries if each.origin == origin), None)
-    return Target(origin.workspace_id, origin.peer_id, entry, again=entry is None)
+    entry = next((each for each in entries if each.origin == came), None)
+    return Target(came.workspace_id, came.peer_id, entry)
 
 
 def _of_peer(inbox: Inbox, workspace_id: str, peer_id: str, single: bool) -> Target:

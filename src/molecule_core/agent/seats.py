@@ -4,7 +4,7 @@ Above: verbs, engine. Below: membership.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from molecule_core.agent.membership import Membership
 from molecule_core.agent.neutral import line
@@ -19,7 +19,7 @@ class Seats:
         self._by_id = {each.id: each for each in memberships}
         self._tasks: list[asyncio.Task[None]] = []
 
-    def __iter__(self) -> Iterable[Membership]:
+    def __iter__(self) -> Iterator[Membership]:
         return iter(self._by_id.values())
 
     def start(self) -> None:
@@ -32,7 +32,8 @@ class Seats:
         giving = [asyncio.create_task(each.give_back()) for each in self._by_id.values()]
         for task in self._tasks:
             task.cancel()
-        await asyncio.wait([*giving, *self._tasks], timeout=seconds) if giving else None
+        if giving:
+            await asyncio.wait([*giving, *self._tasks], timeout=seconds)
         for task in giving:
             task.cancel()
         await asyncio.gather(*giving, *self._tasks, return_exceptions=True)

@@ -1,40 +1,38 @@
-"""What an agent's process does itself when a tool is called: the merged inbox, and answers that go where they belong.
+"""What an agent's process does in its own way when a tool is called: the merged inbox, and answers that go where they
+belong.
 
-Above: engine. Below: seats, replies, inbox, client.
+Above: engine. Below: seats, replies, inbox; the walks that all hosts of the tools have in common.
 """
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
-
+from msgspec.structs import replace
 
 from molecule_core.agent import replies
-from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.config import Wishes
 from molecule_core.agent.cursors import Fenced
 from molecule_core.agent.inbox import Entry, Inbox
 from molecule_core.agent.membership import Membership
 from molecule_core.agent.neutral import line
 from molecule_core.agent.seats import Seats
-from molecule_core.agent.waiting import pause
+from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, Randomness
+from molecule_core.wire import verbs
 from molecule_core.wire.mcp import Calling
-from molecule_core.wire.tooltypes import PeekArguments, PopArguments, ReplyArguments, WaitArguments
 from molecule_core.wire.toolspec import ToolError
+from molecule_core.wire.tooltypes import HistoryArguments, PeekArguments, PopArguments, ReplyArguments, WaitArguments
 
-T = TypeVar("T")
 # Hosts that end a silent call do so after a minute at the earliest; a progress note well before it keeps it alive.
 _PROGRESS_SECONDS = 10.0
-_TRIES, _FIRST_WAIT, _LONGEST_WAIT = 4, 0.2, 2.0
-_TOO_MANY, _BUSY = 429, 503
 
 
 class Verbs:
-    """The inbox tools and `reply_to_workspace`."""
+    """The inbox tools, `reply_to_workspace` and `chat_history`."""
 
     def __init__(
         self, seats: Seats, inbox: Inbox, *, clock: Clock, ids: Ids, randomness: Randomness, wishes: Wishes
@@ -45,6 +43,10 @@ class Verbs:
         self._ids = ids
         self._randomness = randomness
         self._wishes = wishes
+
+    def speaker(self, seat: Membership) -> Speaker:
+        """Requests as one seat."""
+        return Speaker(seat.api(), clock=self._clock, randomness=self._randomness)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -57,11 +59,11 @@ class Verbs:
             entry = next((each for each in self._inbox.entries() if not each.shown), None)
             spent = self._clock.monotonic() - began
             if entry is not None or spent >= asked.timeout_secs:
-                break
-            await self._clock.wait(self._inbox.change(), min(asked.timeout_secs - spent, _PROGRESS_SECONDS))
-            spent = min(self._clock.monotonic() - began, asked.timeout_secs)
-            await calling.progress(spent, asked.timeout_secs, "waiting for a message")
-        return self._waited(entry)
+                return self._waited(entry)
+            came = await self._clock.wait(self._inbox.change(), min(asked.timeout_secs - spent, _PROGRESS_SECONDS))
+            if not came:
+                spent = min(self._clock.monotonic() - began, asked.timeout_secs)
+                await calling.progress(spent, asked.timeout_secs, "no message yet")
 
     def _waited(self, entry: Entry | None) -> dict[str, Any]:
         notes = [self._seats.note()]
@@ -90,52 +92,61 @@ class Verbs:
         """A message as a result; in single mode without the seat that it came to, which goes without saying."""
         entry.shown = True
         entry.push_at = max(entry.push_at, self._clock.monotonic() + self._wishes.repush_most_seconds)
-        shown: dict[str, Any] = msgspec.to_builtins(entry.message)
-        if self._seats.single:
-            del shown["arrival_workspace_id"]
+        message = replace(entry.message, arrival_workspace_id="") if self._seats.single else entry.message
+        shown: dict[str, Any] = msgspec.to_builtins(message)
         return shown
+
+    async def history(self, asked: HistoryArguments) -> dict[str, Any]:
+        """What was said before. Raises ToolError."""
+        seat = self._seats.meant(asked.via_workspace, "via_workspace")
+        return await verbs.history(self.speaker(seat), seat.id, asked)
 
     # -- settling ------------------------------------------------------------------------------------------------------
 
     async def pop(self, asked: PopArguments) -> dict[str, Any]:
         """A message is handled. Raises ToolError."""
-        named = getattr(asked, "workspace_id", "")
-        if named:
-            self._seats.named(named)
-        entries = self._inbox.find(asked.activity_id, named)
+        if asked.workspace_id:
+            self._seats.named(asked.workspace_id)
+        entries = self._inbox.find(asked.activity_id, asked.workspace_id)
         if len(entries) > 1:
             shown = ", ".join(each.message.arrival_workspace_id for each in entries)
-            raise ToolError(f"several workspaces have a message of this id: {shown}. Name workspace_id too.", "two")
+            raise ToolError(
+                f"several workspaces have a message of this id: {shown}. Name workspace_id too.", "ambiguous_message"
+            )
         if entries:
             seat = self._seats.named(entries[0].message.arrival_workspace_id)
-            told = await self._handled(seat, asked.activity_id, entries[0].message.attempt)
+            told = await self._handled(seat, entries[0])
             return _popped(asked.activity_id, seat.id, removed=True, note=_unsure(told))
-        if origins := self._inbox.handled(asked.activity_id, named):
-            note = "it was handled before"
-            return _popped(asked.activity_id, origins[0].workspace_id, removed=False, note=note)
-        return await self._pop_elsewhere(asked, named)
+        if origins := self._inbox.handled(asked.activity_id, asked.workspace_id):
+            return _popped(asked.activity_id, origins[0].workspace_id, removed=False, note="it was handled before")
+        return await self._pop_elsewhere(asked)
 
-    async def _pop_elsewhere(self, asked: PopArguments, named: str) -> dict[str, Any]:
+    async def _pop_elsewhere(self, asked: PopArguments) -> dict[str, Any]:
         """A message that waits in the process that reads the inbox."""
-        following = [each for each in self._seats if each.state == "following" and named in ("", each.id)]
-        for seat in following:
-            try:
-                await self._insist(lambda seat=seat: seat.handle_for_leader(asked.activity_id, asked.attempt))
-            except ApiError:
-                continue
-            return _popped(asked.activity_id, seat.id, removed=True)
+        for seat in self._seats:
+            if seat.state == "following" and asked.workspace_id in ("", seat.id):
+                try:
+                    await seat.handle_for_leader(asked.activity_id, asked.attempt)
+                except ApiError:
+                    continue
+                except NoAnswer as error:
+                    raise ToolError(
+                        f"the server did not answer ({line(str(error))}); call again", "no_answer"
+                    ) from None
+                return _popped(asked.activity_id, seat.id, removed=True)
         raise ToolError(
-            f"no message {line(asked.activity_id, 64)} waits for you. inbox_peek shows those that do.", "unknown_message"
+            f"no message {line(asked.activity_id, 64)} waits for you. inbox_peek shows those that do.",
+            "unknown_message",
         )
 
-    async def _handled(self, seat: Membership, activity_id: str, attempt: int) -> bool:
+    async def _handled(self, seat: Membership, entry: Entry) -> bool:
+        """Whether the server knows it too. Raises ToolError."""
         try:
-            return await seat.handle(activity_id, attempt)
+            return await seat.handle(entry.message.activity_id, entry.message.attempt)
         except (Fenced, OSError) as error:
+            why = str(error) or "another process leads now"
             raise ToolError(
-                f"the message is handled, but that could not be kept ({error or 'another process took the inbox over'});"
-                " it may come once more.",
-                "not_kept",
+                f"it is handled, but that could not be kept ({why}): it may come once more", "not_kept"
             ) from None
 
     # -- answering -----------------------------------------------------------------------------------------------------
@@ -153,111 +164,46 @@ class Verbs:
             single=self._seats.single,
         )
         seat = self._seats.meant(target.workspace_id, "workspace_id")
-        open_ones = self._open(seat.id, target.peer_id)
+        open_ones = [each for each in self._inbox.entries() if each.origin == replies.origin(seat.id, target.peer_id)]
         entry = target.entry
         if entry is None and not asked.activity_id and len(open_ones) == 1:
             entry = open_ones[0]  # the only one that this can be the answer to
-        answered = asked.activity_id or (entry.message.activity_id if entry is not None else "")
-        sent = await self._send(seat, target.peer_id, asked, answered, calling)
-        note, acknowledged = await self._settle(seat, entry, asked, target, open_ones)
-        return {
-            "status": "sent",
-            "workspace_id": seat.id,
-            "peer_id": target.peer_id,
-            "activity_id": sent,
-            "acknowledged": acknowledged,
-            "note": note,
-        }
+        given = self._completed(asked, seat, target, entry)
+        told = await verbs.reply(self.speaker(seat), seat.id, given, self._key(given, calling))
+        await self._settle(seat, entry, given, told)
+        if not given.activity_id and open_ones:
+            ids = ", ".join(each.message.activity_id for each in open_ones)
+            told["note"] = f"sent; still open there, and not acknowledged: {ids}"
+        return told
 
-    def _open(self, workspace_id: str, peer_id: str) -> list[Entry]:
-        origin = (workspace_id, peer_id)
-        return [each for each in self._inbox.entries() if (each.origin.workspace_id, each.origin.peer_id) == origin]
-
-    async def _settle(
-        self, seat: Membership, entry: Entry | None, asked: ReplyArguments, target: replies.Target, opened: list[Entry]
-    ) -> tuple[str, bool]:
+    def _completed(
+        self, asked: ReplyArguments, seat: Membership, target: replies.Target, entry: Entry | None
+    ) -> ReplyArguments:
+        activity_id, attempt = asked.activity_id, asked.attempt
         if entry is not None:
-            told = await self._handled(seat, entry.message.activity_id, entry.message.attempt)
-            return _unsure(told), True
-        if asked.activity_id and not target.again:
-            try:
-                await self._insist(lambda: seat.handle_for_leader(asked.activity_id, asked.attempt))
-            except ToolError:
-                raise
-            except ApiError as error:
-                return f"sent, but no message {line(asked.activity_id, 64)} could be acknowledged ({error})", False
-            return "", True
-        if target.again:
-            return "sent once more: this message was handled before", True
-        ids = ", ".join(each.message.activity_id for each in opened)
-        return (f"sent; still open there, and not acknowledged: {ids}" if opened else ""), False
+            activity_id, attempt = entry.message.activity_id, entry.message.attempt
+        elif activity_id:
+            attempt = attempt or seat.attempt_of(activity_id)
+        return replace(asked, workspace_id=seat.id, peer_id=target.peer_id, activity_id=activity_id, attempt=attempt)
 
-    async def _send(
-        self, seat: Membership, peer_id: str, asked: ReplyArguments, answered: str, calling: Calling
-    ) -> str:
-        """The id of the answer on its way. The same answer to the same message is sent once, however often it is
-        tried."""
-        message_id = self._message_id(answered, asked.text, calling)
-        if peer_id:
-            path, body, headers = f"/workspaces/{peer_id}/a2a", _envelope(message_id, answered, asked), {}
-        else:
-            path, headers = f"/workspaces/{seat.id}/notify", {"idempotency-key": message_id}
-            body = {"message": asked.text, **({"in_reply_to": answered} if answered else {})}
-        try:
-            answer = await self._insist(lambda: seat.api().call("POST", path, body=body, headers=headers))
-        except ApiError as error:
-            raise refusal(error) from None
-        found = answer.get("activity_id") if isinstance(answer, dict) else None
-        return found if isinstance(found, str) else message_id
+    async def _settle(self, seat: Membership, entry: Entry | None, given: ReplyArguments, told: dict[str, Any]) -> None:
+        """What is answered does not wait here any more; what the server could not be told is told later."""
+        if entry is not None and told["acknowledged"]:
+            seat.settled(given.activity_id)
+        elif entry is not None:
+            if await self._handled(seat, entry):
+                told.update(acknowledged=True, note="")
+        elif given.activity_id and told["acknowledged"] and not seat.leads:
+            seat.note_for_leader(given.activity_id, given.attempt)
 
-    def _message_id(self, answered: str, text: str, calling: Calling) -> str:
-        if answered:
-            return hashlib.blake2b(f"{answered}\n{text}".encode(), digest_size=16).hexdigest()
-        given = calling.meta.get("claudecode/toolUseId")
-        if isinstance(given, str) and given:
-            return hashlib.blake2b(f"{given}\n{text}".encode(), digest_size=16).hexdigest()
-        return self._ids.new()
-
-    async def _insist(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Asks again if the server is away or busy for a moment. Raises ApiError, ToolError."""
-        back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
-        for _ in range(_TRIES - 1):
-            try:
-                return await call()
-            except NoAnswer:
-                wait = back_off.next()
-            except ApiError as error:
-                if error.status not in (_TOO_MANY, _BUSY):
-                    raise
-                wait = back_off.next()
-            await pause(self._clock, wait)
-        try:
-            return await call()
-        except NoAnswer as error:
-            raise unreachable(error) from None
-
-
-def _envelope(message_id: str, answered: str, asked: ReplyArguments) -> dict[str, Any]:
-    metadata = {"intent": asked.intent or "inform", **({"in_reply_to": answered} if answered else {})}
-    parts = [{"kind": "text", "text": asked.text}]
-    message = {"role": "agent", "messageId": message_id, "parts": parts, "metadata": metadata}
-    return {"jsonrpc": "2.0", "id": message_id, "method": "message/send", "params": {"message": message}}
-
-
-def refusal(error: ApiError) -> ToolError:
-    """What the server refused, for a model."""
-    hint = error.problem.get("hint")
-    said = line(str(error.problem.get("error", error)), 500)
-    return ToolError(f"{said}{f' ({line(hint, 300)})' if isinstance(hint, str) else ''}", error.code or "refused")
-
-
-def unreachable(error: NoAnswer) -> ToolError:
-    """The server did not answer, for a model."""
-    return ToolError(
-        f"the server did not answer ({line(str(error))}); whether it did what you asked is not known. Call again with "
-        "the same arguments in a moment: nothing is done twice.",
-        "no_answer",
-    )
+    def _key(self, given: ReplyArguments, calling: Calling) -> str:
+        """The same answer to the same message is sent once, however often it is tried; so is the same call."""
+        call = calling.meta.get("claudecode/toolUseId")
+        about = given.activity_id or (call if isinstance(call, str) else "")
+        if not about:
+            return self._ids.new()
+        told = f"{given.workspace_id}\n{about}\n{given.text}"
+        return hashlib.blake2b(told.encode(errors="replace"), digest_size=16).hexdigest()
 
 
 def _popped(activity_id: str, workspace_id: str, *, removed: bool, note: str = "") -> dict[str, Any]:
@@ -270,5 +216,3 @@ def _unsure(told: bool) -> str:
 
 def _joined(notes: Iterable[str]) -> str:
     return "; ".join(note for note in notes if note)
-
-

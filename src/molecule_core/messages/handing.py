@@ -127,8 +127,8 @@ class Handing:
         return None if end is None else max(0.0, (end - self._clock.now()) / SECOND)
 
     async def give_back(self, workspace_id: str, claims: dict[str, int]) -> int:
-        """Messages (id -> attempt) that an agent will not handle: whoever claims next gets them. Those that are handled,
-        or were handed out again since, are left alone. Returns how many could be had back."""
+        """Messages (id -> attempt) that an agent will not handle: whoever claims next gets them. Those that are
+        handled, or were handed out again since, are left alone. Returns how many could be had back."""
 
         def decide() -> Decision[int]:
             writes: list[Statement] = []
