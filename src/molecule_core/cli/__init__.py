@@ -77,9 +77,16 @@ def _org() -> click.Command:
     return command
 
 
+def _mcp() -> click.Command:
+    from molecule_core.cli.mcp import command
+
+    return command
+
+
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
+    "mcp": ("Seat an agent in its workspaces, on stdio.", _mcp),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
     "dead-letters": ("Messages that were given up: look, requeue, discard.", _dead_letters),
     "org": ("An organisation as a file: plan, apply, export.", _org),
