@@ -338,3 +338,19 @@ async def test_an_ack_that_names_nothing_or_too_much_is_told_so(desk: Desk, body
 
     assert error.status == 422
     assert "acked_seq" in error.problem["error"]
+
+
+@requirement("M17")
+async def test_what_waits_is_shown_whoever_holds_it_until_it_is_handled_and_nothing_is_taken(desk: Desk) -> None:
+    first, second, third = [await desk.say(text) for text in ("first", "second", "third")]
+    await desk.claim(limit=2)
+    await desk.ack(activity_id=second, attempt=1)
+
+    shown = [await desk.read(waiting="true") for _ in range(2)]
+
+    assert [ids(rows) for rows in shown] == [[first, third]] * 2
+    assert [row.get("attempt") for row in shown[0]] == [1, None]
+    assert ids(await desk.read(waiting="true", limit=1)) == [first]
+    await desk.ack(activity_id=third)
+    assert ids(await desk.read(waiting="true")) == [first]
+    assert ids(await desk.claim()) == []

@@ -74,13 +74,15 @@ class ReplyArguments(Arguments, frozen=True):
 
 
 class Replied(Struct, frozen=True, kw_only=True):
-    """Where an answer went. `peer_id` is empty if it went to the person."""
+    """Where an answer went. `peer_id` is empty if it went to the person; `answer` is what a peer said that answers at
+    once; `acknowledged` tells whether the message that it answers is done."""
 
     status: str
     workspace_id: str
     peer_id: str
     activity_id: str
     acknowledged: bool
+    answer: str = ""
     note: str = ""
 
 
