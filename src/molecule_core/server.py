@@ -253,14 +253,13 @@ class Server:
     def _mcp_edge(self, guards: Guards, org: OrgReader) -> McpEdge:
         clock, limits, additions = self._clock, self.settings.limits, self._mcp_additions
         host = ServerHost(
-            lambda call, wish: self.app.ask(call, wish),
+            lambda call, wish: self.app.ask(call, wish),  # noqa: PLW0108 - the app is made after its routes
             org,
             lambda: self.wakeups.closing,
             clock=clock,
             ids=self._ids,
-            limits=limits,
+            settings=self.settings,
             version=self.version,
-            public_url=self.settings.url,
             additions=additions,
         )
         self.mcp = McpEdge(

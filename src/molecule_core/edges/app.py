@@ -41,14 +41,13 @@ _ONCE = (
 
 
 class Wish(NamedTuple):
-    """A request that is made inside the server."""
+    """A request that is made inside the server. `path` is as in a request's target, without the query."""
 
     method: str
     path: str
-    """As in a request's target, without the query."""
-    query: bytes = b""
-    body: bytes = b""
-    headers: dict[bytes, bytes] = {}
+    query: bytes
+    body: bytes
+    headers: dict[bytes, bytes]
 
 
 class App:

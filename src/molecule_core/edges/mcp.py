@@ -272,9 +272,7 @@ class McpEdge:
         limit = self._limits.subscriber_bytes
         return Outlet(call, credential, holder, set(wanted), give_up, streams=streams, limit=limit)
 
-    async def _worked(
-        self, outlet: Outlet, dispatcher: Session, message: Any, over: Callable[[], None]
-    ) -> Answer:
+    async def _worked(self, outlet: Outlet, dispatcher: Session, message: Any, over: Callable[[], None]) -> Answer:
         """Lets the dispatcher work, and returns what it answers, or the beginning of it."""
 
         def ended() -> None:

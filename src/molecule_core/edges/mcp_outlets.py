@@ -169,8 +169,8 @@ class Outlet:
         streams: bool,
         limit: int,
     ) -> None:
-        """`holder`: to whom messages that are taken are handed: a session, or a credential. `wanted`: the ids that are to be answered. `give_up`: nobody waits for these any more. `streams`: whether the
-        client takes events."""
+        """`holder`: whose messages are that a tool takes: a session's, or a credential's. `wanted`: the ids that are to be
+        answered. `give_up`: nobody waits for these any more. `streams`: whether the client takes events."""
         self.origin = origin
         self.credential = credential
         self.holder = holder
@@ -232,7 +232,7 @@ class Outlet:
         """The answer that takes the connection over."""
         return Answer(b"", take=self._open)
 
-    def _open(self, transport: asyncio.Transport, connections: set[Any], _data: bytes, rate: bytes) -> None:
+    def _open(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
         self._stream.open(self._waiting, transport, connections, rate)
         self._waiting = []
         if self.whole:
@@ -293,7 +293,7 @@ class Standing:
         """The answer that takes the connection over."""
         return Answer(b"", take=self._open)
 
-    def _open(self, transport: asyncio.Transport, connections: set[Any], _data: bytes, rate: bytes) -> None:
+    def _open(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
         self._stream.open((_ALIVE,), transport, connections, rate)
 
     async def send(self, message: Message) -> None:

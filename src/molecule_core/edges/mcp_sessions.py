@@ -48,14 +48,14 @@ class McpSession:
         elif self.standing is not None:
             await self.standing.send(message)
 
-
     def cancelled(self, messages: list[Message]) -> None:
         """Its client has given up these requests, and the dispatcher answers them no more."""
         for each in messages:
             if each.get("method") == "notifications/cancelled":
                 id_ = usable_id(object_of(each.get("params")).get("requestId"))
-                for outlet in list(self.outlets) if id_ is not None else ():
-                    outlet.cancelled(id_)
+                if id_ is not None:
+                    for outlet in list(self.outlets):
+                        outlet.cancelled(id_)
 
 
 def seal(credential: str, workspace_id: str, version: str, nonce: str) -> str:
