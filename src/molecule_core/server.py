@@ -14,6 +14,7 @@ from molecule_core.edges.app import App
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.chains import ChainEdge
+from molecule_core.edges.connect import ConnectEdge
 from molecule_core.edges.delivery import DeliveryEdge
 from molecule_core.edges.events import EventEdge
 from molecule_core.edges.files import FileEdge
@@ -234,6 +235,7 @@ class Server:
             WorkspaceEdge(org_writer, org, self._fetcher, public_url=settings.url),
             TreeEdge(org_writer, org, public_url=settings.url),
             TokenEdge(access_writer, access_reader, self.live, public_url=settings.url),
+            ConnectEdge(public_url=settings.url),
             RegistryEdge(org_writer, org, guards, self._fetcher, clock=clock, limits=limits),
             MessageEdge(writer, tracking, rates, counted, limits=limits, tracing=tracing),
             InboxEdge(writer, handing, reader, counted, clock=clock, limits=limits, tracing=tracing),

@@ -83,10 +83,24 @@ def _mcp() -> click.Command:
     return command
 
 
+def _connect() -> click.Command:
+    from molecule_core.cli.connect import command
+
+    return command
+
+
+def _inbox_hook() -> click.Command:
+    from molecule_core.cli.inbox_hook import command
+
+    return command
+
+
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
     "mcp": ("Seat an agent in its workspaces, on stdio.", _mcp),
+    "connect": ("Put an agent's host into a seat.", _connect),
+    "inbox-hook": ("For hooks of a host: name waiting mail.", _inbox_hook),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
     "dead-letters": ("Messages that were given up: look, requeue, discard.", _dead_letters),
     "org": ("An organisation as a file: plan, apply, export.", _org),

@@ -1,5 +1,6 @@
 """A caller of the public API: one server, at most one credential."""
 
+from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 _PATIENCE_SECONDS = 60.0
 # Shorter than a server keeps a connection without a request (75 s), so that it does not hang up on a question.
 _KEPT_SECONDS = 30.0
+_DATA = "data: "
 
 
 class ApiError(Exception):
@@ -106,8 +108,22 @@ class Api:
             raise NoAnswer(str(error) or type(error).__name__) from error
         value = _value_of(answer)
         if answer.status_code >= httpx2.codes.BAD_REQUEST:
-            raise ApiError(answer.status_code, value if isinstance(value, dict) else {"error": str(value)})
+            raise ApiError(answer.status_code, _problem_of(answer))
         return value
+
+    async def events(self, path: str = "/events/stream", **query: Any) -> AsyncIterator[dict[str, Any]]:
+        """Live frames as they come, the greeting first; ends when the server ends the stream. Raises ApiError,
+        NoAnswer."""
+        try:
+            async with self._http.stream("GET", path, params=query) as answer:
+                if answer.status_code >= httpx2.codes.BAD_REQUEST:
+                    await answer.aread()
+                    raise ApiError(answer.status_code, _problem_of(answer))
+                async for line in answer.aiter_lines():
+                    if line.startswith(_DATA):
+                        yield msgspec.json.decode(line[len(_DATA) :])
+        except httpx2.TransportError as error:
+            raise NoAnswer(str(error) or type(error).__name__) from error
 
     # -- messages ------------------------------------------------------------------------------------------------------
 
@@ -130,6 +146,11 @@ class Api:
         """Says that a claimed message is handled."""
         handled = {"activity_id": row["id"], "attempt": row["attempt"]}
         return await self.post(f"/workspaces/{workspace_id}/activity/ack", handled)
+
+
+def _problem_of(answer: httpx2.Response) -> dict[str, Any]:
+    value = _value_of(answer)
+    return value if isinstance(value, dict) else {"error": str(value)}
 
 
 def _value_of(answer: httpx2.Response) -> Any:

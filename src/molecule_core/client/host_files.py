@@ -1,7 +1,7 @@
 """Configuration files of hosts on this machine: where they are, how one is changed, and how that is taken back.
 
-Above: cli. Below: host_config (what the text becomes), the disk. A file is replaced whole or not at all, keeps its mode,
-and has a copy of what it was beside it; the book in our own folder says which copy belongs to which change.
+Above: cli. Below: host_config (what the text becomes), the disk. A file is replaced whole or not at all, keeps its
+mode, and has a copy of what it was beside it; the book in our own folder says which copy belongs to which change.
 """
 
 import hashlib
@@ -9,11 +9,12 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from molecule_core.client.host_config import NOT_READ
+from molecule_core.client.host_config import NOT_READ, seats_of
 from molecule_core.ground.clock import Clock, rfc3339
 from molecule_core.ground.errors import CommandFailed
 from molecule_core.wire.hosts import Host
@@ -101,6 +102,17 @@ class HostFiles:
         self.open()
         _replace(file, f"{token}\n".encode(), _PRIVATE)
 
+    def token_in(self, file: Path) -> str:
+        """The token that a file holds; empty if there is none."""
+        return (_content(file) or b"").decode("ascii", "ignore").strip()
+
+    def seats(self, host: Host, file: Path) -> list[dict[str, Any]]:
+        """The seats that a host's file carries already; none if it cannot be read."""
+        try:
+            return seats_of(host, (_content(file) or b"").decode("utf-8"))
+        except (UnicodeDecodeError, *NOT_READ):
+            return []
+
     # -- changes -------------------------------------------------------------------------------------------------------
 
     def changed(self, file: Path, edit: Edit) -> bytes | None:
@@ -122,8 +134,8 @@ class HostFiles:
         `about`: the workspace, its token's file, the token's id. Raises CommandFailed."""
         self.open()
         at, done = rfc3339(self._clock.now()), []
-        for what, (file, edit) in edits.items():
-            file = Path(os.path.realpath(file))  # a link of somebody's dotfiles stays one
+        for what, (named, edit) in edits.items():
+            file = Path(os.path.realpath(named))  # a link of somebody's dotfiles stays one
             new = self.changed(file, edit)
             if new is not None:
                 done.append(self._change(Applied(at, host, what, str(file), None, _hash(new), (), *about), new))

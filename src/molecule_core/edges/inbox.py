@@ -29,7 +29,7 @@ from molecule_core.messages.handing import Handing
 from molecule_core.messages.model import RECEIVE, Filters, Shown
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
-from molecule_core.wire.activity import ActivityRow, ChatPage
+from molecule_core.wire.activity import ActivityRow, ChatPage, WaitingMail
 
 _OWN_READ = Who(EVERYBODY, Reach.OWN, Role.VIEWER)
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -93,6 +93,7 @@ class InboxEdge:
                 "GET", f"{one}/activity", self.activity, _OWN_READ, "Read the log or the inbox", None, list[ActivityRow]
             ),
             Route("GET", f"{one}/activities", self.activity, _OWN_READ, "The same", None, list[ActivityRow]),
+            Route("GET", f"{one}/waiting", self.waiting, _OWN_READ, "What waits, and from whom", None, WaitingMail),
             Route("POST", f"{one}/activity/ack", self.ack, own_agent, "Say what is handled", Ack),
             Route("POST", f"{one}/activity/release", self.release, own_agent, "Give claimed messages back", Release),
             Route("GET", f"{one}/chat-history", self.chat, _OWN_READ, "Read the chat with the user", None, ChatPage),
@@ -164,6 +165,10 @@ class InboxEdge:
         if not call.is_own:
             raise InvalidField(reason="claim is for the workspace's own token; read without it")
         return await self._handing.claim(call.target.id, lease_seconds=lease, count=count, wait=wait)
+
+    async def waiting(self, call: Call) -> Answer:
+        """How much mail waits and who wrote it; nothing is handed out."""
+        return json_answer(await self._reader.waiting_mail(call.target.id, self._clock.now()))
 
     async def ack(self, call: Call) -> Answer:
         """What is handled does not come again."""

@@ -238,6 +238,15 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :f
     AND (CAST(:before AS BIGINT) IS NULL OR r.created_at < :before)
 ORDER BY r.seq;
 
+-- name: waiting_mail
+-- the first messages of an inbox that are not handled, oldest first: who wrote them, and when
+SELECT r.source_id, r.created_at
+FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
+WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL
+    AND r.seq > coalesce((SELECT acked_seq FROM inboxes WHERE workspace_id = :workspace_id), 0)
+    AND h.acked_at IS NULL AND (r.expires_at IS NULL OR r.expires_at > :now OR h.requeued = 1)
+ORDER BY r.seq LIMIT :count;
+
 -- name: handled_behind
 -- the first inbound rows behind the floor, and whether each is handled; what waits again holds up no floor
 SELECT r.seq, CASE WHEN h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0 THEN 0 ELSE 1 END

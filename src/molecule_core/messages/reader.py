@@ -17,7 +17,14 @@ from molecule_core.store.database import Row, Store
 from molecule_core.store.journal import log_key
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
-from molecule_core.wire.activity import ActivityRow, ChatMessage, ChatPage, attachments_of
+from molecule_core.wire.activity import (
+    ActivityRow,
+    ChatMessage,
+    ChatPage,
+    MailSender,
+    WaitingMail,
+    attachments_of,
+)
 from molecule_core.wire.events import ActivityView, AgentMessage
 from molecule_core.wire.live import ChatHead, SnapshotChat
 
@@ -181,6 +188,28 @@ class MessageReader:
             total, largest = total + sum(found), max(largest, *found)
             await _others_first()
         return total, largest
+
+    async def waiting_mail(self, workspace_id: str, now: int) -> WaitingMail:
+        """What waits in an inbox and from whom; looking hands nothing out and says nothing of it handled."""
+        most = self._limits.unread_count
+        wish = {"workspace_id": workspace_id, "now": now, "count": most + 1}
+        rows = list(await self._store.rows("waiting_mail", wish))
+        senders: dict[str | None, int] = {}
+        for source_id, _ in rows[:most]:
+            senders[source_id] = senders.get(source_id, 0) + 1
+        own = self._org.workspace(workspace_id)
+        return WaitingMail(
+            workspace_id,
+            "" if own is None else own.name,
+            min(len(rows), most),
+            len(rows) > most,
+            rfc3339(rows[0][1]) if rows else None,
+            [self._sender(source_id, count) for source_id, count in senders.items()],
+        )
+
+    def _sender(self, source_id: str | None, count: int) -> MailSender:
+        peer = None if source_id is None else self._org.workspace(source_id)
+        return MailSender(source_id or "", "" if peer is None else peer.name, count)
 
     def show(self, row: Shown, *, with_peer: bool, with_files: bool) -> ActivityRow:
         """A row as clients read it; `with_peer` adds who it is from, `with_files` its files."""

@@ -163,13 +163,14 @@ def environment_name(host: Host) -> str:
 # -- as text -----------------------------------------------------------------------------------------------------------
 
 
-def configuration(host: Host, command: Sequence[str], seats: Sequence[Seat]) -> str:
-    """The whole text for a host that has nothing else configured: what a person pastes, and a test starts."""
+def configuration(host: Host, command: Sequence[str], seats: Sequence[Mapping[str, Any]]) -> str:
+    """The whole text for a host that has nothing else configured, with these seats (entries of the list): what a person
+    pastes, and a test starts."""
     if host.name == "langchain":
         return _langchain(seats)
     if host.name == "curl":
         return _curl(seats[-1])
-    made = entry(host, command, [entry_of_seat(seat) for seat in seats])
+    made = entry(host, command, seats)
     if host.language == "toml":
         return toml_table(host.place, made)
     whole: Any = made
@@ -208,8 +209,8 @@ def toml_value(value: Any) -> str:
     return str(value)
 
 
-def _langchain(seats: Sequence[Seat]) -> str:
-    told = variables([entry_of_seat(seat) for seat in seats])
+def _langchain(seats: Sequence[Mapping[str, Any]]) -> str:
+    told = variables(seats)
     lines = "".join(f"os.environ[{json.dumps(name)}] = {json.dumps(value)}\n" for name, value in told.items())
     return (
         "# pip install 'molecule-core[langchain]'\n"
@@ -220,14 +221,14 @@ def _langchain(seats: Sequence[Seat]) -> str:
     )
 
 
-def _curl(seat: Seat) -> str:
+def _curl(seat: Mapping[str, Any]) -> str:
     """One question a line. The token comes from its file through a pipe: process arguments are readable by others."""
-    home = "~/"
-    file = f'"$HOME/{seat.token_file[2:]}"' if seat.token_file.startswith(home) else shlex.quote(seat.token_file)
-    base = shlex.quote(seat.platform_url)
-    own = f"{base}/workspaces/{seat.workspace_id}"
-    register = json.dumps({"id": seat.workspace_id, "delivery_mode": "poll", "agent_card": {"name": "curl"}})
-    beat = json.dumps({"workspace_id": seat.workspace_id})
+    id_, named = seat["id"], str(seat["token_file"])
+    file = f'"$HOME/{named[2:]}"' if named.startswith("~/") else shlex.quote(named)
+    base = shlex.quote(str(seat["platform_url"]))
+    own = f"{base}/workspaces/{id_}"
+    register = json.dumps({"id": id_, "delivery_mode": "poll", "agent_card": {"name": "curl"}})
+    beat = json.dumps({"workspace_id": id_})
     words = json.dumps({"message": "I am here."})
     return (
         "ask() { printf 'header = \"Authorization: Bearer %s\"\\n' "
@@ -310,7 +311,7 @@ def _keep_token(seat: Seat) -> Step:
 
 
 def _paste(host: Host, seat: Seat) -> Step:
-    text = configuration(host, ANYWHERE_COMMAND, [seat])
+    text = configuration(host, ANYWHERE_COMMAND, [entry_of_seat(seat)])
     if not host.file:
         title = "Lines for your program" if host.language == "python" else "Ask by hand"
         return Step(title, text, host.language)
