@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from molecule_core.client.api import Api
 from molecule_core.wire.hosts import Seat as Configured
-from molecule_core.wire.hosts import configuration, host_of
+from molecule_core.wire.hosts import configuration, entry_of_seat, host_of
 from tests.interop.endpoint import Endpoint, listening
 from tests.interop.hosts import Home, Ran, RealHost, run
 from tests.interop.minds import Asked, Call, Mind, Step
@@ -82,7 +82,7 @@ class Scene:
         assert known is not None
         command = (sys.executable, str(TAP), str(self.home.path / "lines"), *MCP) if tapped else MCP
         seat = Configured(self.seat.id, self.server.url, str(self.home.path / TOKEN_FILE))
-        return known.file, configuration(known, command, [seat])
+        return known.file, configuration(known, command, [entry_of_seat(seat)])
 
     def configure(self, host: RealHost, *, tapped: bool = False) -> None:
         """Does it, with the token in a file of its own. `tapped`: the lines of the wire are written down."""
