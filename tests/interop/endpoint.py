@@ -17,9 +17,9 @@ _LONGEST_HEAD = 1 << 20
 class Endpoint:
     """Answers a host's requests as its model. `strangers`: whom else the host wanted to reach; nobody was."""
 
-    def __init__(self, dialect: Dialect, mind: Mind) -> None:
+    def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self.mind = mind
+        self.mind = Mind("", [])
         self.port = 0
         self.strangers: list[str] = []
         self.asides: list[str] = []

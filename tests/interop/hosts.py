@@ -29,9 +29,18 @@ class Home(NamedTuple):
         """The folder that the host is started in."""
         return self.path / "project"
 
-    def write(self, file: str, text: str) -> None:
+    def place(self, file: str) -> Path:
         """A file as hosts are told where it lives: `~/` is the home, everything else the project."""
-        path = self.path / file[2:] if file.startswith("~/") else self.project / file
+        return self.path / file[2:] if file.startswith("~/") else self.project / file
+
+    def read(self, file: str) -> str:
+        """A file's text; none if there is no such file."""
+        path = self.place(file)
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def write(self, file: str, text: str) -> None:
+        """A file with this text."""
+        path = self.place(file)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
@@ -132,14 +141,11 @@ name = "scripted"
 base_url = "{url}/v1"
 env_key = "SCRIPTED_KEY"
 wire_api = "responses"
-
 """
 
 
 def _settle_codex(home: Home, endpoint: Endpoint) -> None:
-    file = home.path / ".codex" / "config.toml"
-    ours = file.read_text(encoding="utf-8") if file.exists() else ""
-    home.write("~/.codex/config.toml", _PROVIDER.format(url=endpoint.url) + ours)
+    home.write("~/.codex/config.toml", _PROVIDER.format(url=endpoint.url))
 
 
 def _codex_variables(_home: Home, _endpoint: Endpoint) -> dict[str, str]:
@@ -162,11 +168,9 @@ CODEX_CLI = RealHost(
 
 
 def _settle_gemini(home: Home, _endpoint: Endpoint) -> None:
-    file = home.path / ".gemini" / "settings.json"
-    ours = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     quiet = {"privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}}
     chosen = {"security": {"auth": {"selectedType": "gemini-api-key"}}, **quiet}
-    home.write("~/.gemini/settings.json", json.dumps({**ours, **chosen}))
+    home.write("~/.gemini/settings.json", json.dumps(chosen))
 
 
 def _gemini_variables(_home: Home, endpoint: Endpoint) -> dict[str, str]:

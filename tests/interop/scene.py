@@ -2,35 +2,31 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from molecule_core.client.api import Api
+from molecule_core.client.host_config import with_seat
 from molecule_core.wire.hosts import Seat as Configured
 from molecule_core.wire.hosts import configuration, entry_of_seat, host_of
-from tests.interop.endpoint import Endpoint, listening
+from tests.interop.endpoint import Endpoint
 from tests.interop.hosts import Home, Ran, RealHost, run
 from tests.interop.minds import Asked, Call, Mind, Step
+from tests.journeys.processes import MOLECULE, Process, environment, started
 from tests.running import Running, Seat
 
 MCP = (sys.executable, "-m", "molecule_core", "mcp")
 TAP = Path(__file__).with_name("tap.py")
-ROOT = Path(__file__).resolve().parents[2]
-TOKEN_FILE = ".molecule/agents/ops.token"
 
 
 class Visit(NamedTuple):
     """A host's run: the process, what its model was asked and did, and the lines between it and `molecule mcp`."""
 
     ran: Ran
-    endpoint: Endpoint
+    mind: Mind
     lines: tuple[str, ...]
-
-    @property
-    def mind(self) -> Mind:
-        """The model's part."""
-        return self.endpoint.mind
 
     def from_us(self) -> list[dict[str, Any]]:
         """The messages of `molecule mcp`, in order. A line that is no message is an error here, as it is to hosts."""
@@ -47,20 +43,23 @@ class Visit(NamedTuple):
         return dict(next(each for each in self.from_us() if each.get("id") == asked["id"])["result"])
 
     @property
+    def went_well(self) -> bool:
+        """The host ended as it should, and its model could do all that its script says."""
+        return self.ran.code == 0 and self.mind.faults == [] and self.mind.asked != []
+
+    @property
     def told(self) -> str:
         """Everything that may tell why a test is red."""
         lines = "\n".join(self.lines)
         return f"{self.mind.faults}\nout: {self.ran.out[-3000:]}\nerr: {self.ran.err[-3000:]}\n{lines[-3000:]}"
 
 
-class Scene:
-    """A server with a seat, a person, and a home for a host."""
+class Sitting(NamedTuple):
+    """A seat on a server, and a person who writes to it."""
 
-    def __init__(self, server: Running, home: Home, seat: Seat, person: Api) -> None:
-        self.server = server
-        self.home = home
-        self.seat = seat
-        self.person = person
+    server: Running
+    seat: Seat
+    person: Api
 
     async def writes(self, text: str) -> str:
         """The person writes to the seat; returns the activity's id."""
@@ -76,27 +75,54 @@ class Scene:
         told = await self.person.get(f"/workspaces/{self.seat.id}/messages/{activity_id}/ticks")
         return [tick["tick"] for tick in told["ticks"]]
 
-    def configured(self, host: RealHost, *, tapped: bool = False) -> tuple[str, str]:
-        """The file of the host that a person edits, and what `molecule connect` has him put there for this seat."""
-        known = host_of(host.name)
-        assert known is not None
+
+async def sitting(server: Running) -> Sitting:
+    """A new seat on a server."""
+    return Sitting(server, await server.seat("Ops"), await server.person())
+
+
+class Scene:
+    """A host in a home of its own, a model for it, and a seat that it may take."""
+
+    def __init__(self, host: RealHost, home: Home, endpoint: Endpoint, ops: Sitting) -> None:
+        self.host = host
+        self.home = home
+        self.endpoint = endpoint
+        self.ops = ops
+        told = host_of(host.name)
+        assert told is not None
+        self.told = told
+
+    def configure(self, *others: Sitting, tapped: bool = False) -> None:
+        """What `molecule connect` does to the host's file, for our seat and others, with each token in a file of its
+        own. `tapped`: the lines of the wire are written down."""
         command = (sys.executable, str(TAP), str(self.home.path / "lines"), *MCP) if tapped else MCP
-        seat = Configured(self.seat.id, self.server.url, str(self.home.path / TOKEN_FILE))
-        return known.file, configuration(known, command, [entry_of_seat(seat)])
+        for each in (self.ops, *others):
+            self.home.write(f"~/{each.seat.id}.token", each.seat.token)
+            edited = with_seat(self.told, self.home.read(self.told.file), command, self._configured(each))
+            self.home.write(self.told.file, edited)
 
-    def configure(self, host: RealHost, *, tapped: bool = False) -> None:
-        """Does it, with the token in a file of its own. `tapped`: the lines of the wire are written down."""
-        self.home.write(f"~/{TOKEN_FILE}", self.seat.token)
-        self.home.write(*self.configured(host, tapped=tapped))
+    def configuration(self) -> str:
+        """The same as text, for a host that has nothing else configured."""
+        return configuration(self.told, MCP, [entry_of_seat(self._configured(self.ops))])
 
-    async def run(self, host: RealHost, steps: Sequence[Step]) -> Visit:
+    def _configured(self, sitting: Sitting) -> Configured:
+        return Configured(sitting.seat.id, sitting.server.url, str(self.home.path / f"{sitting.seat.id}.token"))
+
+    @asynccontextmanager
+    async def connecting(self, *flags: str) -> AsyncIterator[Process]:
+        """`molecule connect`, as the operator of the server calls it in the project's folder."""
+        settings = environment(self.home.path / ".molecule", self.ops.server.port, HOME=str(self.home.path))
+        async with started(MOLECULE, "connect", self.host.name, *flags, env=settings, cwd=self.home.project) as process:
+            yield process
+
+    async def run(self, *steps: Step) -> Visit:
         """The host runs to its end; its model plays the steps."""
-        async with listening(Endpoint(host.dialect(), Mind(host.prefix, steps))) as endpoint:
-            host.settle(self.home, endpoint)
-            ran = await run(host, self.home, endpoint)
+        self.endpoint.mind = Mind(self.host.prefix, steps)
+        ran = await run(self.host, self.home, self.endpoint)
         file = self.home.path / "lines"
         lines = tuple(file.read_text(encoding="utf-8").splitlines()) if file.exists() else ()
-        return Visit(ran, endpoint, lines)
+        return Visit(ran, self.endpoint.mind, lines)
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------

@@ -7,58 +7,57 @@ import pytest
 
 from molecule_core.wire.tools import TOOLS
 from tests.interop import transcript
-from tests.interop.hosts import RealHost
 from tests.interop.minds import Asked, Call, Step
-from tests.interop.scene import Scene, answer_to, answers, peeks, waits
+from tests.interop.scene import Scene, Sitting, answer_to, answers, peeks, sitting, waits
 from tests.requirements import requirement
 
 QUESTION = "Which river flows through Ulm?"
+ANSWERED = [("user", QUESTION), ("agent", answer_to(QUESTION))]
 HANDLED = ["stored", "handed_over", "acked"]
 
 
 @requirement("X1")
 @pytest.mark.parametrize("reads", [peeks, waits])
-async def test_a_real_host_reads_a_waiting_message_and_its_answer_stands_in_the_chat(
-    scene: Scene, host: RealHost, reads: Step
-) -> None:
-    activity_id = await scene.writes(QUESTION)
-    scene.configure(host)
+async def test_a_real_host_reads_a_waiting_message_and_its_answer_stands_in_the_chat(scene: Scene, reads: Step) -> None:
+    activity_id = await scene.ops.writes(QUESTION)
+    scene.configure()
 
-    visit = await scene.run(host, [reads, answers])
+    visit = await scene.run(reads, answers)
 
-    assert (visit.ran.code, visit.mind.faults) == (0, []), visit.told
-    assert await scene.chat() == [("user", QUESTION), ("agent", answer_to(QUESTION))], visit.told
-    assert await scene.became(activity_id) == HANDLED
-    assert visit.endpoint.strangers == []
+    assert visit.went_well, visit.told
+    assert await scene.ops.chat() == ANSWERED, visit.told
+    assert await scene.ops.became(activity_id) == HANDLED
+    assert scene.endpoint.strangers == []
 
 
 @requirement("X1")
-async def test_a_message_that_comes_while_a_real_host_waits_ends_the_wait(scene: Scene, host: RealHost) -> None:
+async def test_a_message_that_comes_while_a_real_host_waits_ends_the_wait(scene: Scene) -> None:
     is_waiting = asyncio.Event()
 
     def waits_for_what_comes(asked: Asked) -> Call:
         is_waiting.set()
         return waits(asked)
 
-    scene.configure(host)
-    running = asyncio.create_task(scene.run(host, [waits_for_what_comes, answers]))
+    scene.configure()
+    running = asyncio.create_task(scene.run(waits_for_what_comes, answers))
     await asyncio.wait([running, asyncio.ensure_future(is_waiting.wait())], return_when=asyncio.FIRST_COMPLETED)
-    await scene.writes(QUESTION)
+    await scene.ops.writes(QUESTION)
     visit = await running
 
-    assert (visit.ran.code, visit.mind.faults) == (0, []), visit.told
-    assert await scene.chat() == [("user", QUESTION), ("agent", answer_to(QUESTION))], visit.told
+    assert visit.went_well, visit.told
+    assert await scene.ops.chat() == ANSWERED, visit.told
 
 
 @requirement("X1")
-async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene, host: RealHost) -> None:
-    await scene.writes(QUESTION)
-    scene.configure(host, tapped=True)
+async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene) -> None:
+    host = scene.host
+    await scene.ops.writes(QUESTION)
+    scene.configure(tapped=True)
 
-    visit = await scene.run(host, [peeks, answers])
+    visit = await scene.run(peeks, answers)
 
     asked = visit.mind.asked
-    assert (visit.ran.code, visit.mind.faults) == (0, []), visit.told
+    assert visit.went_well, visit.told
     # The instructions are whole, and every tool that answers and reads can be called at once.
     assert visit.answer_to("initialize")["instructions"] in asked[0].said
     at_once = {name.removeprefix(host.prefix) for name in asked[0].tools if name.startswith(host.prefix)}
@@ -73,30 +72,42 @@ async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene, ho
     marks = {"claude-code": "claudecode/toolUseId", "codex": "threadId", "gemini": "progressToken"}
     assert all(marks[host.name] in call["params"]["_meta"] for call in calls)
     if os.environ.get("MOLECULE_INTEROP_WRITE"):
-        text = transcript.page(host, visit, scene.configured(host), scene.home.path)
-        transcript.write(host, text)
+        transcript.write(host, transcript.page(scene, visit))
 
 
 @requirement("X1")
-async def test_a_real_host_whose_model_names_a_wrong_workspace_is_told_and_answers_rightly(
-    scene: Scene, host: RealHost
-) -> None:
-    await scene.writes(QUESTION)
-    other = await scene.server.seat("Other")
+async def test_a_real_host_whose_model_names_a_wrong_workspace_is_told_and_answers_rightly(scene: Scene) -> None:
+    await scene.ops.writes(QUESTION)
+    other = await sitting(scene.ops.server)
 
     def answers_as_another(asked: Asked) -> Call:
         call = answers(asked)
-        return Call(call.tool, {**call.arguments, "workspace_id": other.id, "text": "for the wrong place"})
+        return Call(call.tool, {**call.arguments, "workspace_id": other.seat.id, "text": "for the wrong place"})
 
     def answers_after_all(asked: Asked) -> Call:
         return answers(asked._replace(results=asked.results[:1]))
 
-    scene.configure(host)
-    visit = await scene.run(host, [peeks, answers_as_another, answers_after_all])
+    scene.configure()
+    visit = await scene.run(peeks, answers_as_another, answers_after_all)
 
-    assert (visit.ran.code, visit.mind.faults) == (0, []), visit.told
+    assert visit.went_well, visit.told
     told = visit.mind.asked[2].results[1].text
-    assert scene.seat.id in told, told
-    assert await scene.chat() == [("user", QUESTION), ("agent", answer_to(QUESTION))], visit.told
-    page = await scene.person.get(f"/workspaces/{other.id}/chat-history")
-    assert page["messages"] == []
+    assert scene.ops.seat.id in told, told
+    assert await scene.ops.chat() == ANSWERED, visit.told
+    assert await other.chat() == []
+
+
+@requirement("X1")
+async def test_a_real_host_in_two_workspaces_on_two_servers_answers_each_where_it_was_asked(
+    scene: Scene, elsewhere: Sitting
+) -> None:
+    texts = {scene.ops: QUESTION, elsewhere: "And which one through Linz?"}
+    for place, text in texts.items():
+        await place.writes(text)
+    scene.configure(elsewhere)
+
+    visit = await scene.run(waits, answers, waits, answers)
+
+    assert visit.went_well, visit.told
+    for place, text in texts.items():
+        assert await place.chat() == [("user", text), ("agent", answer_to(text))], visit.told

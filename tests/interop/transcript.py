@@ -6,12 +6,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from tests.interop.hosts import KEY, PROMPT, RealHost
 from tests.interop.minds import Act, Asked, Call
-from tests.interop.scene import ROOT, Visit
+from tests.interop.scene import Scene, Visit
+from tests.journeys.processes import ROOT
 
 FOLDER = ROOT / "docs" / "interop"
 _UUID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
@@ -41,10 +41,10 @@ class Veil:
         return _UUID.sub(lambda found: self._ids.setdefault(found[0], f"ID-{len(self._ids) + 1}"), text)
 
 
-def page(host: RealHost, visit: Visit, configured: tuple[str, str], home: Path) -> str:
-    """The transcript of a visit. `configured`: the file that tells the host of Molecule, and its text."""
-    veil = Veil({str(home): "~", str(ROOT): "CHECKOUT", sys.executable: "python"})
-    file, text = configured
+def page(scene: Scene, visit: Visit) -> str:
+    """The transcript of a visit."""
+    host, file = scene.host, scene.told.file
+    veil = Veil({str(scene.home.path): "~", str(ROOT): "CHECKOUT", sys.executable: "python"})
     program = "claude" if host.name == "claude-code" else host.name
     command = " ".join([program, *(f'"{word}"' if " " in word else word for word in host.command)])
     told = [
@@ -56,7 +56,7 @@ def page(host: RealHost, visit: Visit, configured: tuple[str, str], home: Path) 
         "",
         f"- `{file}`, as `molecule connect {host.name}` writes it:",
         "",
-        *_fenced(veil.over(text), "toml" if file.endswith(".toml") else "json"),
+        *_fenced(veil.over(scene.configuration()), "toml" if file.endswith(".toml") else "json"),
         "",
         f"- started as `{command}`",
         f"- tools of ours that its model may call at once: {_tools(host, visit.mind.asked[0])}",
@@ -86,11 +86,11 @@ def _turns(veil: Veil, prefix: str, asked: Iterable[Asked], acts: Iterable[Act])
     for number, (each, act) in enumerate(zip(asked, acts, strict=True), start=1):
         shown = each.results[-1].text if each.results else PROMPT
         did = f"{prefix}{act.tool} {_compact(act.arguments)}" if isinstance(act, Call) else act
-        yield f"{number}. It is shown:"
+        yield f"Turn {number}: it is shown"
         yield ""
         yield from _fenced(veil.over(shown), "text")
         yield ""
-        yield f"   It {'calls' if isinstance(act, Call) else 'says'}:"
+        yield f"and {'calls' if isinstance(act, Call) else 'says'}"
         yield ""
         yield from _fenced(veil.over(did), "text")
         yield ""

@@ -97,10 +97,10 @@ class Process:
 
 
 @contextlib.asynccontextmanager
-async def started(*command: str, env: dict[str, str]) -> AsyncIterator[Process]:
+async def started(*command: str, env: dict[str, str], cwd: Path = ROOT) -> AsyncIterator[Process]:
     """A program, killed at the end of the block if it still runs."""
     pipe = asyncio.subprocess.PIPE
-    process = Process(await asyncio.create_subprocess_exec(*command, env=env, stdout=pipe, stderr=pipe, cwd=ROOT))
+    process = Process(await asyncio.create_subprocess_exec(*command, env=env, stdout=pipe, stderr=pipe, cwd=cwd))
     try:
         yield process
     finally:

@@ -115,7 +115,7 @@ class Api:
         """Live frames as they come, the greeting first; ends when the server ends the stream. Raises ApiError,
         NoAnswer."""
         try:
-            async with self._http.stream("GET", path, params=query) as answer:
+            async with self._http.stream("GET", path, params=query, headers=self._headers) as answer:
                 if answer.status_code >= httpx2.codes.BAD_REQUEST:
                     await answer.aread()
                     raise ApiError(answer.status_code, _problem_of(answer))
