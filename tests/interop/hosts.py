@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +47,8 @@ class Home(NamedTuple):
 
 class RealHost(NamedTuple):
     """A host. `name`: what `molecule connect` calls it. `prefix`: what it puts before the names of our tools. `settle`:
-    writes what a person has said once to its questions; `command` and `variables` start it."""
+    writes what a person has said once to its questions; `command` and `variables` start it. `over_http`: its file's
+    text with our server at a url, the token in the variable MOLECULE_WORKSPACE_TOKEN."""
 
     name: str
     title: str
@@ -57,6 +58,7 @@ class RealHost(NamedTuple):
     settle: Callable[[Home, Endpoint], None]
     command: tuple[str, ...]
     variables: Callable[[Home, Endpoint], dict[str, str]]
+    over_http: Callable[[str, str], str]
 
 
 class Ran(NamedTuple):
@@ -67,17 +69,16 @@ class Ran(NamedTuple):
     err: str
 
 
-async def run(host: RealHost, home: Home, endpoint: Endpoint, *, more: Sequence[str] = ()) -> Ran:
-    """Starts a host and waits for its end. Nothing of the caller's environment comes along, and all that is not
-    loopback goes to the endpoint as a proxy, which tells of it."""
+async def run(host: RealHost, home: Home, endpoint: Endpoint, secrets: Mapping[str, str]) -> Ran:
+    """Starts a host and waits for its end. Nothing of the caller's environment comes along but `secrets`, and all that
+    is not loopback goes to the endpoint as a proxy, which tells of it."""
     proxies = {"HTTP_PROXY": endpoint.url, "HTTPS_PROXY": endpoint.url, "NO_PROXY": "127.0.0.1,localhost"}
     environment = {"HOME": str(home.path), "PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "dumb", **proxies}
     process = await asyncio.create_subprocess_exec(
         *host.pinned.command(),
         *host.command,
-        *more,
         cwd=home.project,
-        env=environment | host.variables(home, endpoint),
+        env=environment | host.variables(home, endpoint) | dict(secrets),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -108,6 +109,11 @@ def _claude_variables(_home: Home, endpoint: Endpoint) -> dict[str, str]:
     return {"ANTHROPIC_BASE_URL": endpoint.url, "ANTHROPIC_API_KEY": KEY, **quiet}
 
 
+def _claude_over_http(_text: str, url: str) -> str:
+    headers = {"Authorization": "Bearer ${MOLECULE_WORKSPACE_TOKEN}"}
+    return json.dumps({"mcpServers": {"molecule": {"type": "http", "url": url, "headers": headers}}})
+
+
 CLAUDE = RealHost(
     name="claude-code",
     title="Claude Code",
@@ -120,6 +126,7 @@ CLAUDE = RealHost(
         *("--allowedTools", "mcp__molecule", "--permission-mode", "dontAsk"),
     ),
     variables=_claude_variables,
+    over_http=_claude_over_http,
 )
 
 
@@ -152,6 +159,12 @@ def _codex_variables(_home: Home, _endpoint: Endpoint) -> dict[str, str]:
     return {"SCRIPTED_KEY": KEY}
 
 
+def _codex_over_http(text: str, url: str) -> str:
+    ours = {"url": url, "bearer_token_env_var": "MOLECULE_WORKSPACE_TOKEN", "default_tools_approval_mode": "approve"}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in ours.items()]
+    return "\n".join([text, "[mcp_servers.molecule]", *lines, ""])
+
+
 CODEX_CLI = RealHost(
     name="codex",
     title="Codex",
@@ -161,6 +174,7 @@ CODEX_CLI = RealHost(
     settle=_settle_codex,
     command=("exec", "--json", "--skip-git-repo-check", PROMPT),
     variables=_codex_variables,
+    over_http=_codex_over_http,
 )
 
 
@@ -177,6 +191,11 @@ def _gemini_variables(_home: Home, endpoint: Endpoint) -> dict[str, str]:
     return {"GOOGLE_GEMINI_BASE_URL": endpoint.url, "GEMINI_API_KEY": KEY}
 
 
+def _gemini_over_http(text: str, url: str) -> str:
+    ours = {"httpUrl": url, "headers": {"Authorization": "Bearer $MOLECULE_WORKSPACE_TOKEN"}}
+    return json.dumps({**json.loads(text), "mcpServers": {"molecule": ours}})
+
+
 GEMINI_CLI = RealHost(
     name="gemini",
     title="Gemini CLI",
@@ -186,6 +205,7 @@ GEMINI_CLI = RealHost(
     settle=_settle_gemini,
     command=("-p", PROMPT, "--skip-trust", "--approval-mode", "yolo"),
     variables=_gemini_variables,
+    over_http=_gemini_over_http,
 )
 
 HOSTS = (CLAUDE, CODEX_CLI, GEMINI_CLI)

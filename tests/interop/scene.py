@@ -92,6 +92,7 @@ class Scene:
         told = host_of(host.name)
         assert told is not None
         self.told = told
+        self.secrets: dict[str, str] = {}
 
     def configure(self, *others: Sitting, tapped: bool = False) -> None:
         """What `molecule connect` does to the host's file, for our seat and others, with each token in a file of its
@@ -101,6 +102,12 @@ class Scene:
             self.home.write(f"~/{each.seat.id}.token", each.seat.token)
             edited = with_seat(self.told, self.home.read(self.told.file), command, self._configured(each))
             self.home.write(self.told.file, edited)
+
+    def configure_http(self, path: str) -> None:
+        """The host is told of our server's own endpoint instead; its token is handed over when it starts."""
+        text = self.host.over_http(self.home.read(self.told.file), self.ops.server.url + path)
+        self.home.write(self.told.file, text)
+        self.secrets = {"MOLECULE_WORKSPACE_TOKEN": self.ops.seat.token}
 
     def configuration(self) -> str:
         """The same as text, for a host that has nothing else configured."""
@@ -119,7 +126,7 @@ class Scene:
     async def run(self, *steps: Step) -> Visit:
         """The host runs to its end; its model plays the steps."""
         self.endpoint.mind = Mind(self.host.prefix, steps)
-        ran = await run(self.host, self.home, self.endpoint)
+        ran = await run(self.host, self.home, self.endpoint, self.secrets)
         file = self.home.path / "lines"
         lines = tuple(file.read_text(encoding="utf-8").splitlines()) if file.exists() else ()
         return Visit(ran, self.endpoint.mind, lines)

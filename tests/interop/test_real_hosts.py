@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.requirements import requirement
 
 QUESTION = "Which river flows through Ulm?"
 ANSWERED = [("user", QUESTION), ("agent", answer_to(QUESTION))]
+SPOKEN = re.compile(r"([\w.]*?)(" + "|".join(spec.name for spec in TOOLS) + r")\b")
 HANDLED = ["stored", "handed_over", "acked"]
 
 
@@ -58,8 +60,12 @@ async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene) ->
 
     asked = visit.mind.asked
     assert visit.went_well, visit.told
-    # The instructions are whole, and every tool that answers and reads can be called at once.
-    assert visit.answer_to("initialize")["instructions"] in asked[0].said
+    # The instructions are whole, and every tool that they name is one that the model can call at once.
+    instructions = visit.answer_to("initialize")["instructions"]
+    assert instructions in asked[0].said
+    named = {f"{before}{name}" for before, name in SPOKEN.findall(instructions)}
+    assert f"{host.prefix}reply_to_workspace" in named
+    assert named <= set(asked[0].tools)
     at_once = {name.removeprefix(host.prefix) for name in asked[0].tools if name.startswith(host.prefix)}
     deferred = {spec.name for spec in TOOLS if not spec.always_load} if host.name == "claude-code" else set()
     assert at_once == {spec.name for spec in TOOLS} - deferred
