@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.endpoint import Endpoint, listening
 from tests.interop.hosts import HOSTS, Home, RealHost
+from tests.interop.model_endpoint import Endpoint, listening
 from tests.interop.scene import Scene, Sitting, sitting
 from tests.running import Running, running
 

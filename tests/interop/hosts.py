@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.interop.dialects import Contents, Dialect, Messages, Responses
-from tests.interop.endpoint import Endpoint
 from tests.interop.installed import CLAUDE_CODE, CODEX, GEMINI, Pinned
+from tests.interop.model_endpoint import Endpoint
 from tests.waits import PROCESS_START_SECONDS
 
 # No key of anybody's: hosts only want to see one.

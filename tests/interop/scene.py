@@ -11,9 +11,9 @@ from molecule_core.client.api import Api
 from molecule_core.client.host_config import with_seat
 from molecule_core.wire.hosts import Seat as Configured
 from molecule_core.wire.hosts import configuration, entry_of_seat, host_of
-from tests.interop.endpoint import Endpoint
 from tests.interop.hosts import Home, Ran, RealHost, run
 from tests.interop.minds import Asked, Call, Mind, Step
+from tests.interop.model_endpoint import Endpoint
 from tests.journeys.processes import MOLECULE, Process, environment, started
 from tests.running import Running, Seat
 
