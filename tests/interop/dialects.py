@@ -21,7 +21,7 @@ class Dialect(Protocol):
     def asked(self, body: Json) -> Asked | None:
         """A request; None if it is an aside of the host's (a title, a probe), which any words answer."""
 
-    def events(self, act: Act, prefix: str, number: int, body: Json) -> Iterator[Json]:
+    def events(self, act: Act, number: int, body: Json) -> Iterator[Json]:
         """An act as the answer to request `number`."""
 
 
@@ -60,7 +60,7 @@ class Messages:
         said = [texts(body.get("system")), *(texts(each["content"]) for each in body["messages"])]
         return Asked(tuple(tools), tuple(results), "\n".join(said))
 
-    def events(self, act: Act, prefix: str, number: int, body: Json) -> Iterator[Json]:
+    def events(self, act: Act, number: int, body: Json) -> Iterator[Json]:
         """One content block, whole in one delta."""
         called = isinstance(act, Call)
         message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": body["model"]}
@@ -68,7 +68,7 @@ class Messages:
         empty = {**message, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
         yield {"type": "message_start", "message": empty}
         if isinstance(act, Call):
-            block: Json = {"type": "tool_use", "id": f"toolu_{number}", "name": prefix + act.tool, "input": {}}
+            block: Json = {"type": "tool_use", "id": f"toolu_{number}", "name": act.tool, "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(act.arguments)}
         else:
             block = {"type": "text", "text": ""}
@@ -109,10 +109,10 @@ class Responses:
         said += [str(tool.get("description", "")) for tool in body.get("tools", ()) if tool["type"] == "namespace"]
         return Asked(tuple(tools), tuple(results), "\n".join(said))
 
-    def events(self, act: Act, prefix: str, number: int, body: Json) -> Iterator[Json]:
+    def events(self, act: Act, number: int, body: Json) -> Iterator[Json]:
         """One output item, whole."""
         if isinstance(act, Call):
-            namespace, _, name = (prefix + act.tool).rpartition(".")
+            namespace, _, name = act.tool.rpartition(".")
             item: Json = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}"}
             item |= {"namespace": namespace, "name": name, "arguments": json.dumps(act.arguments)}
         else:
@@ -146,9 +146,9 @@ class Contents:
         said = [texts(body.get("systemInstruction", {}).get("parts")), texts(parts)]
         return Asked(tuple(each["name"] for each in declared), tuple(results), "\n".join(said))
 
-    def events(self, act: Act, prefix: str, number: int, body: Json) -> Iterator[Json]:
+    def events(self, act: Act, number: int, body: Json) -> Iterator[Json]:
         """One candidate with one part."""
-        called = {"name": prefix + act.tool, "args": act.arguments} if isinstance(act, Call) else None
+        called = {"name": act.tool, "args": act.arguments} if isinstance(act, Call) else None
         part = {"text": act} if called is None else {"functionCall": called}
         candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
         usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}

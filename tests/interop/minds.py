@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
 
 class Call(NamedTuple):
-    """The model calls a tool of ours, by its bare name."""
+    """The model calls a tool: in a script by its bare name if it is ours, afterwards as the host names it."""
 
     tool: str
     arguments: dict[str, Any]
@@ -75,7 +75,10 @@ class Mind:
         except (AssertionError, LookupError, ValueError) as error:
             self.faults.append(f"step {len(asked.results)} does not fit: {error!r}; it was shown {asked.results}")
             return "I am lost."
-        if isinstance(act, Call) and self.prefix + act.tool not in asked.tools:
-            self.faults.append(f"{self.prefix + act.tool} is not offered, only {', '.join(asked.tools)}")
+        if isinstance(act, str) or act.tool in asked.tools:
+            return act
+        call = act._replace(tool=self.prefix + act.tool)
+        if call.tool not in asked.tools:
+            self.faults.append(f"{call.tool} is not offered, only {', '.join(asked.tools)}")
             return "I am lost."
-        return act
+        return call

@@ -58,7 +58,7 @@ class Endpoint:
         asked = self.dialect.asked(request)
         act = "Yes." if asked is None else self.mind.answer(asked)
         number = len(self.mind.asked)
-        return 200, stream(self.dialect.events(act, self.mind.prefix, number, request))
+        return 200, stream(self.dialect.events(act, number, request))
 
 
 @asynccontextmanager

@@ -20,9 +20,9 @@ def test_a_script_follows_from_what_is_shown_and_not_from_how_often_it_is_asked(
     first, again = (mind.answer(Asked(offered, (), "")) for _ in range(2))
     then = mind.answer(Asked(offered, (SHOWN,), ""))
 
-    assert first == again == Call("inbox_peek", {})
+    assert first == again == Call("x_inbox_peek", {})
     named = {"workspace_id": "w", "activity_id": "a", "peer_id": ""}
-    assert then == Call("reply_to_workspace", {**named, "text": "2 letters, backwards: ih"})
+    assert then == Call("x_reply_to_workspace", {**named, "text": "2 letters, backwards: ih"})
     assert mind.answer(Asked(offered, (SHOWN, SHOWN), "")) == "Done."
     assert mind.faults == []
 
@@ -61,13 +61,13 @@ def conversation(dialect: Dialect, events: list[dict[str, Any]]) -> dict[str, An
 
 @pytest.mark.parametrize("dialect", [Messages(), Responses(), Contents()], ids=["messages", "responses", "contents"])
 def test_an_act_is_read_back_from_the_conversation_in_its_dialect(dialect: Dialect) -> None:
-    prefix = "mcp__molecule." if isinstance(dialect, Responses) else "mcp__molecule__"
-    events = list(dialect.events(Call("inbox_peek", {"limit": 3}), prefix, 1, {"model": "m"}))
+    name = "mcp__molecule.inbox_peek" if isinstance(dialect, Responses) else "mcp__molecule__inbox_peek"
+    events = list(dialect.events(Call(name, {"limit": 3}), 1, {"model": "m"}))
 
     asked = dialect.asked(conversation(dialect, events))
 
     assert asked is not None
-    assert asked.results == (Result(f"{prefix}inbox_peek", SHOWN.text),)
+    assert asked.results == (Result(name, SHOWN.text),)
 
 
 def test_a_veil_hides_what_is_secret_or_differs_and_keeps_ids_apart() -> None:

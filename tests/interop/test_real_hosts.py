@@ -51,6 +51,21 @@ async def test_a_message_that_comes_while_a_real_host_waits_ends_the_wait(scene:
 
 
 @requirement("X1")
+async def test_a_message_that_a_real_host_left_unanswered_is_there_in_its_next_session(scene: Scene) -> None:
+    activity_id = await scene.ops.writes(QUESTION)
+    scene.configure()
+
+    first = await scene.run(peeks)
+    then = await scene.run(waits, answers)
+
+    assert first.went_well, first.told
+    assert first.mind.asked[-1].last["messages"][0]["activity_id"] == activity_id
+    assert then.went_well, then.told
+    assert await scene.ops.chat() == ANSWERED, then.told
+    assert (await scene.ops.became(activity_id))[-1] == "acked"
+
+
+@requirement("X1")
 async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene) -> None:
     host = scene.host
     await scene.ops.writes(QUESTION)

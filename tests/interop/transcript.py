@@ -63,7 +63,7 @@ def page(scene: Scene, visit: Visit) -> str:
         "",
         "## What the model was shown and did",
         "",
-        *_turns(veil, host.prefix, visit.mind.asked, visit.mind.acts),
+        *_turns(veil, visit.mind.asked, visit.mind.acts),
         "## The lines between the host and `molecule mcp`",
         "",
         "`>` to Molecule, `<` from it. Of the list of tools the first one is whole.",
@@ -82,10 +82,10 @@ def _tools(host: RealHost, asked: Asked) -> str:
     return ", ".join(f"`{name}`" for name in sorted(ours))
 
 
-def _turns(veil: Veil, prefix: str, asked: Iterable[Asked], acts: Iterable[Act]) -> Iterable[str]:
+def _turns(veil: Veil, asked: Iterable[Asked], acts: Iterable[Act]) -> Iterable[str]:
     for number, (each, act) in enumerate(zip(asked, acts, strict=True), start=1):
         shown = each.results[-1].text if each.results else PROMPT
-        did = f"{prefix}{act.tool} {_compact(act.arguments)}" if isinstance(act, Call) else act
+        did = f"{act.tool} {_compact(act.arguments)}" if isinstance(act, Call) else act
         yield f"Turn {number}: it is shown"
         yield ""
         yield from _fenced(veil.over(shown), "text")
