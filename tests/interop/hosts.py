@@ -17,6 +17,8 @@ from tests.waits import PROCESS_START_SECONDS
 # No key of anybody's: hosts only want to see one.
 KEY = "sk-ant-api03-" + "0" * 40
 PROMPT = "Read your messages and answer them."
+# A host starts, starts us, and asks its model up to five times.
+_SESSION_SECONDS = PROCESS_START_SECONDS * 3
 
 
 class Home(NamedTuple):
@@ -85,7 +87,7 @@ async def run(host: RealHost, home: Home, endpoint: Endpoint, secrets: Mapping[s
         start_new_session=True,
     )
     try:
-        async with asyncio.timeout(PROCESS_START_SECONDS):
+        async with asyncio.timeout(_SESSION_SECONDS):
             out, err = await process.communicate()
     finally:  # its servers too, should it have hung
         with contextlib.suppress(ProcessLookupError):
@@ -160,7 +162,12 @@ def _codex_variables(_home: Home, _endpoint: Endpoint) -> dict[str, str]:
 
 
 def _codex_over_http(text: str, url: str) -> str:
-    ours = {"url": url, "bearer_token_env_var": "MOLECULE_WORKSPACE_TOKEN", "default_tools_approval_mode": "approve"}
+    ours = {
+        "url": url,
+        "bearer_token_env_var": "MOLECULE_WORKSPACE_TOKEN",
+        "required": True,
+        "default_tools_approval_mode": "approve",
+    }
     lines = [f"{name} = {json.dumps(value)}" for name, value in ours.items()]
     return "\n".join([text, "[mcp_servers.molecule]", *lines, ""])
 
@@ -188,7 +195,8 @@ def _settle_gemini(home: Home, _endpoint: Endpoint) -> None:
 
 
 def _gemini_variables(_home: Home, endpoint: Endpoint) -> dict[str, str]:
-    return {"GOOGLE_GEMINI_BASE_URL": endpoint.url, "GEMINI_API_KEY": KEY}
+    one_process = {"GEMINI_CLI_NO_RELAUNCH": "true"}  # it starts itself a second time only to have more memory
+    return {"GOOGLE_GEMINI_BASE_URL": endpoint.url, "GEMINI_API_KEY": KEY, **one_process}
 
 
 def _gemini_over_http(text: str, url: str) -> str:
