@@ -99,9 +99,7 @@ class Inbox:
     def handled(self, activity_id: str, workspace_id: str = "") -> list[Origin]:
         """Where messages of an id came from that were handled not long ago."""
         return [
-            origin
-            for (seat, id_), origin in self._handled.items()
-            if id_ == activity_id and workspace_id in ("", seat)
+            origin for (seat, id_), origin in self._handled.items() if id_ == activity_id and workspace_id in ("", seat)
         ]
 
     def settle(self, key: Key) -> Entry | None:
