@@ -36,7 +36,10 @@ A2A = (
         takes=types.MessageArguments,
         gives=types.MessageSent,
         call=Route(
-            "POST", "/workspaces/{workspace_id}/notify", body={"message": "message", "attachments": "attachments"}
+            "POST",
+            "/workspaces/{workspace_id}/notify",
+            body={"message": "message", "attachments": "attachments"},
+            keyed=True,
         ),
         section="a2a",
         annotations=_SPEAKS,
@@ -98,7 +101,7 @@ A2A = (
         "It works only where the operator has allowed it (broadcast_enabled).",
         takes=types.BroadcastArguments,
         gives=types.Broadcasted,
-        call=Route("POST", "/workspaces/{workspace_id}/broadcast", body={"message": "message"}),
+        call=Route("POST", "/workspaces/{workspace_id}/broadcast", body={"message": "message"}, keyed=True),
         section="a2a",
         annotations=_SPEAKS,
         cli=None,
