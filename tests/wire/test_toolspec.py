@@ -278,7 +278,7 @@ def test_an_answer_that_nobody_knows_is_told_as_such(answer: Any) -> None:
 def test_names_are_those_that_each_runtime_makes_of_them() -> None:
     assert {runtime.name: tool_name("list_peers", runtime) for runtime in Runtime} == {
         "CLAUDE_CODE": "mcp__molecule__list_peers",
-        "CODEX": "molecule.list_peers",
+        "CODEX": "mcp__molecule.list_peers",
         "GEMINI_CLI": "mcp_molecule_list_peers",
         "OPENCODE": "molecule_list_peers",
         "CLINE": "molecule__list_peers",

@@ -108,7 +108,8 @@ A2A = (
     ),
 )
 
-_TAKES_NOTE = Annotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+# It is lent to the caller: nobody else is given it for a while.
+_LENDS = Annotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
 INBOX = (
     ToolSpec(
@@ -121,7 +122,7 @@ INBOX = (
         gives=types.Waited,
         call=Local("wait_for_message"),
         section="inbox",
-        annotations=_TAKES_NOTE,
+        annotations=_LENDS,
         cli=None,
         always_load=True,
     ),
@@ -134,7 +135,7 @@ INBOX = (
         gives=types.Peeked,
         call=Local("inbox_peek"),
         section="inbox",
-        annotations=_TAKES_NOTE,
+        annotations=_READS,
         cli=None,
         always_load=True,
     ),

@@ -243,7 +243,7 @@ class Runtime(Enum):
     name."""
 
     CLAUDE_CODE = "mcp__{server}__{tool}"
-    CODEX = "{server}.{tool}"
+    CODEX = "mcp__{server}.{tool}"
     GEMINI_CLI = "mcp_{server}_{tool}"
     OPENCODE = "{server}_{tool}"
     CLINE = "{server}__{tool}"
