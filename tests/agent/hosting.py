@@ -70,7 +70,7 @@ class Agent:
                 self.strange.append(message)
             self._news.set()
         for waiting in self._waiting.values():
-            waiting.set_exception(EOFError(self.said))
+            waiting.cancel()
 
     async def _hear(self) -> None:
         assert self._process.stderr is not None
