@@ -77,12 +77,18 @@ def _org() -> click.Command:
     return command
 
 
+<<<<<<< HEAD
 def _tool() -> click.Command:
     from molecule_core.cli.tool import command
+=======
+def _mcp() -> click.Command:
+    from molecule_core.cli.mcp import command
+>>>>>>> i5-agent
 
     return command
 
 
+<<<<<<< HEAD
 def _peers() -> click.Command:
     from molecule_core.cli.tool import word
 
@@ -95,9 +101,12 @@ def _info() -> click.Command:
     return word("info")
 
 
+=======
+>>>>>>> i5-agent
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
+    "mcp": ("Seat an agent in its workspaces, on stdio.", _mcp),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
     "dead-letters": ("Messages that were given up: look, requeue, discard.", _dead_letters),
     "org": ("An organisation as a file: plan, apply, export.", _org),

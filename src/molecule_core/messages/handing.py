@@ -114,22 +114,6 @@ class Handing:
         end = (await self._store.rows("next_lease_end", {"workspace_id": workspace_id}))[0][0]
         return None if end is None else max(0.0, (end - self._clock.now()) / SECOND)
 
-    async def give_back(self, workspace_id: str, claims: dict[str, int]) -> int:
-        """Messages (id -> attempt) that an agent will not handle: whoever claims next gets them. Those that are handled,
-        or were handed out again since, are left alone. Returns how many could be had back."""
-
-        def decide() -> Decision[int]:
-            writes: list[Statement] = []
-            for activity_id, attempt in claims.items():
-                places = yield Read("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
-                row = {"workspace_id": workspace_id, "seq": places[0][0] if places else 0}
-                held = [Handout(*noted) for noted in (yield Read("handout", row))]
-                if held and held[0].acked_at is None and held[0].attempt == attempt:
-                    writes.append(handout(workspace_id, held[0].seq, attempt, self._clock.now(), None))
-            return WriteSet(len(writes), writes, rings=(log_key(workspace_id),))
-
-        return await self._store.run(self._on_inbox(workspace_id, decide))
-
     # -- acks ----------------------------------------------------------------------------------------------------------
 
     async def ack_upto(self, workspace_id: str, seq: int, attempt: int | None) -> int:

@@ -254,6 +254,7 @@ class PopArguments(Arguments, frozen=True):
 
     activity_id: Annotated[str, Meta(pattern=_ID, min_length=1, description="The message that is handled.")]
     attempt: Attempt = 0
+    workspace_id: Seat = ""
 
 
 class Popped(Struct, frozen=True, kw_only=True):
