@@ -8,7 +8,7 @@ import pytest
 from molecule_core.client.api import Api
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Local, Route, ToolError
-from tests.journeys.patience import until_waiting
+from tests.journeys.patience import bounded, until_waiting
 from tests.requirements import requirement
 from tests.running import Running
 from tests.tools.seats import Sitting
@@ -227,7 +227,7 @@ async def test_with_several_seats_each_message_is_answered_from_its_own(server: 
     here, there = await server.seat("Here"), await server.seat("There")
     person, tools = await server.person(), Sitting(here, there)
     sent = {seat.id: (await person.send(seat.id, f"to {seat.name}"))["activity_id"] for seat in (here, there)}
-    got = [(await tools("wait_for_message", timeout_secs=1))["message"] for _ in range(2)]
+    got = [(await tools("wait_for_message", timeout_secs=0))["message"] for _ in range(2)]
     assert {each["arrival_workspace_id"]: each["activity_id"] for each in got} == sent
     for each in got:
         told = await tools("reply_to_workspace", text=f"answer to {each['text']}", activity_id=each["activity_id"])
@@ -236,17 +236,38 @@ async def test_with_several_seats_each_message_is_answered_from_its_own(server: 
     assert (await chat(server.admin, there.id))[1] == ("agent", "answer to to There")
 
 
+async def test_a_question_that_was_slower_brings_its_message_to_the_next_call_or_gives_it_back(server: Running) -> None:
+    here, there = await server.seat("Here"), await server.seat("There")
+    person, tools = await server.person(), Sitting(here, there)
+    waiting = asyncio.create_task(tools("wait_for_message", timeout_secs=IN_PROCESS_SECONDS))
+    await until_waiting(server.server, 2)
+    await person.send(here.id, "first")
+    assert (await waiting)["message"]["text"] == "first"
+    await person.send(there.id, "second")  # while nobody asks: only the question that was left behind
+    assert (await tools("wait_for_message", timeout_secs=IN_PROCESS_SECONDS))["message"]["text"] == "second"
+
+    again = asyncio.create_task(tools("wait_for_message", timeout_secs=IN_PROCESS_SECONDS))
+    await until_waiting(server.server, 2)
+    await person.send(there.id, "third")
+    await again
+    await person.send(here.id, "fourth")
+    await bounded(asyncio.wait(tools.caller._claims._polls.values()))
+    await tools.caller.close()
+    assert (await Sitting(here)("wait_for_message", timeout_secs=0))["message"]["text"] == "fourth"
+
+
 @requirement("G2")
 async def test_with_several_seats_a_call_that_names_none_is_refused_with_the_choices(server: Running) -> None:
     here, there = await server.seat("Here"), await server.seat("There")
     foreign = await server.seat("Foreign")
     tools = Sitting(here, there)
-    for tool, given in (
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("list_peers", {}),
         ("send_message_to_user", {"message": "hi"}),
         ("reply_to_workspace", {"text": "hi"}),
         ("chat_history", {}),
-    ):
+    ]
+    for tool, given in calls:
         refused = await refusal(tools(tool, **given))
         assert refused.code == "ambiguous_workspace"
         assert here.id in refused.text and there.id in refused.text

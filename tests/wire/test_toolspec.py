@@ -119,7 +119,7 @@ def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
         "broadcast_message": {"message", "workspace_id"},
         "wait_for_message": {"timeout_secs"},
         "inbox_peek": {"limit"},
-        "inbox_pop": {"activity_id", "attempt"},
+        "inbox_pop": {"activity_id", "attempt", "workspace_id"},
         "chat_history": {"peer_id", "limit", "before_ts", *via},
         "commit_memory": {"content", "scope", "namespace", *via},
         "recall_memory": {"query", "scope", "namespace", "limit", *via},

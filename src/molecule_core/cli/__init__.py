@@ -77,18 +77,18 @@ def _org() -> click.Command:
     return command
 
 
-<<<<<<< HEAD
-def _tool() -> click.Command:
-    from molecule_core.cli.tool import command
-=======
 def _mcp() -> click.Command:
     from molecule_core.cli.mcp import command
->>>>>>> i5-agent
 
     return command
 
 
-<<<<<<< HEAD
+def _tool() -> click.Command:
+    from molecule_core.cli.tool import command
+
+    return command
+
+
 def _peers() -> click.Command:
     from molecule_core.cli.tool import word
 
@@ -101,8 +101,6 @@ def _info() -> click.Command:
     return word("info")
 
 
-=======
->>>>>>> i5-agent
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),

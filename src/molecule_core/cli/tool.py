@@ -4,7 +4,6 @@ As whom it calls is told by the environment, never by arguments, which others on
 """
 
 import asyncio
-import importlib.metadata
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -13,9 +12,12 @@ from typing import Any
 import click
 import msgspec
 
+from molecule_core import __version__
 from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration
+from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import Api
-from molecule_core.client.calling import Caller, Seat, Speaker
+from molecule_core.client.calling import Caller
+from molecule_core.client.claiming import Seat
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.errors import CommandFailed
 from molecule_core.ground.ids import Ids, SystemRandomness
@@ -90,20 +92,22 @@ def _chosen(configuration: Configuration, workspace: str | None) -> Configuratio
 
 async def _call(spec: ToolSpec, given: Any, configuration: Configuration) -> dict[str, Any]:
     arguments = spec.arguments(given)
-    clock = SystemClock()
+    clock, randomness = SystemClock(), SystemRandomness()
     async with AsyncExitStack() as stack:
         seats = []
         for seat in configuration.seats:
             api = await stack.enter_async_context(Api(seat.url, seat.token, seconds=_PATIENCE_SECONDS))
-            seats.append(Seat(seat.id, seat.url, Speaker(api)))
+            speaker = Speaker(api, clock=clock, randomness=randomness)
+            seats.append(Seat(seat.id, seat.url, speaker))
         caller = Caller(
             seats,
             clock=clock,
-            ids=Ids(clock, SystemRandomness()),
+            ids=Ids(clock, randomness),
             runtime="cli",
-            version=importlib.metadata.version("molecule-core"),
+            version=__version__,
             lease=configuration.wishes.lease_seconds,
         )
+        stack.push_async_callback(caller.close)
         return await caller.call(spec, arguments)
 
 
