@@ -1,5 +1,5 @@
-"""What the conformance suite wants of a server beside tools of its own: registered through the registry, on test servers
-only. The product declares none of it."""
+"""What the conformance suite wants of a server: registered through the registry, on test servers only. The product
+declares none of it."""
 
 import asyncio
 import itertools
@@ -15,9 +15,7 @@ from molecule_core.wire.mcp import Calling, Extra, Outcome
 from molecule_core.wire.toolspec import Annotations, Local, ToolError, ToolSpec
 from tests.waits import IN_PROCESS_SECONDS
 
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 SOUND = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 _TEXT = {"type": "text", "text": "Multiple content types test:"}
 _IMAGE = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
