@@ -18,7 +18,7 @@ from tests.clocks import FakeClock
 from tests.journeys.forms import place_of, upload
 from tests.journeys.patience import eventually
 from tests.journeys.rawhttp import Reply, ask, request, wire
-from tests.mcp.hosts import greeting, line_of, listening
+from tests.endpoint.hosts import greeting, line_of, listening
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat, running
 

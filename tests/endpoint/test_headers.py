@@ -6,7 +6,7 @@ import pytest
 
 from molecule_core.wire.mcp import HANDSHAKE_VERSIONS, STATELESS_VERSIONS
 from tests.journeys.rawhttp import ask, request, wire
-from tests.mcp.hosts import STATELESS, Line, calling, greeting, headers_of, line_of, rpc, stateless, told
+from tests.endpoint.hosts import STATELESS, Line, calling, greeting, headers_of, line_of, rpc, stateless, told
 from tests.requirements import requirement
 from tests.running import Running
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from molecule_core.wire.tools import TOOLS
 from tests.journeys.rawhttp import wire
-from tests.mcp.hosts import STATELESS, Line, calling, line_of, rpc, stateless
+from tests.endpoint.hosts import STATELESS, Line, calling, line_of, rpc, stateless
 from tests.requirements import requirement
 from tests.running import Running
 
