@@ -44,6 +44,8 @@ HOUSE = (
         "cli",
         ("cli", "server", "serving", "demo", "agent", "client", "wire", "ground", "store.{backup,copies,database}"),
     ),
+    # The command's own beginning: straight to an agent's process, or to the command line.
+    Row("entry", ("cli", "agent.main")),
     Row("server", ("edges", "views", "slices", "store", "ground")),
     # The wired server in a process: the listener is uvicorn's, the connections are ours.
     Row("serving", ("server", "edges.protocol", "ground")),
@@ -56,7 +58,8 @@ HOUSE = (
     ),
     Row("agent", ("agent", "client", "wire", "ground")),
     Row("demo", ("demo", "client", "wire", "ground")),
-    Row("langchain", ("langchain", "client", "wire", "ground")),
+    # Who an agent is stands in its environment, and is read there by one hand; so is what a refusal says to a model.
+    Row("langchain", ("langchain", "agent.{config,speaking}", "client", "wire", "ground")),
     Row("client", ("client", "wire", "ground")),
     Row("store", ("store", "wire.events", "ground")),
     Row("wire", ("wire", "ground")),

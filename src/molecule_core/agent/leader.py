@@ -64,7 +64,7 @@ class Leadership:
 
     def _is_in_place(self, handle: int) -> bool:
         try:
-            there, ours = os.stat(self._path), os.fstat(handle)
+            there, ours = self._path.stat(), os.fstat(handle)
         except OSError:
             return False
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)

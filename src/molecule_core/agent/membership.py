@@ -8,6 +8,7 @@ Above: memberships. Below: acks, leader, inbox, connections.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -23,6 +24,7 @@ from molecule_core.agent.cursors import CursorFile, Fenced
 from molecule_core.agent.inbox import Inbox, Key
 from molecule_core.agent.leader import Leadership
 from molecule_core.agent.tokens import TokenRegistry
+from molecule_core.agent.waiting import pause
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
@@ -58,11 +60,6 @@ class Shared(Struct, frozen=True, kw_only=True):
     inbox: Inbox
     card: Callable[[], dict[str, Any]]
     refused: Callable[[str], None] | None = None
-
-
-async def pause(clock: Clock, seconds: float) -> None:
-    """Lets time pass."""
-    await clock.wait(asyncio.get_running_loop().create_future(), seconds)
 
 
 class Membership:
@@ -166,7 +163,7 @@ class Membership:
                 self._troubled(f"the server does not take its token ({error})")
                 return
         self.state = "away"
-        self._troubled(f"{self.url} does not answer as it should ({error or type(error).__name__}); trying again")
+        self._troubled(f"{self.url} does not answer as it should ({str(error) or type(error).__name__}); trying again")
 
     def _troubled(self, text: str) -> None:
         self.trouble = text
@@ -328,17 +325,31 @@ class Membership:
 
     async def handle_for_leader(self, activity_id: str, attempt: int) -> None:
         """The same in a process that does not lead. Raises ApiError, NoAnswer, OSError."""
-        attempt = attempt or self._file.load().held.get(activity_id, 0)
+        attempt = attempt or self.attempt_of(activity_id)
         await acknowledge(self.api(), self.id, activity_id, attempt)
-        self._file.note(activity_id, attempt)
+        self.note_for_leader(activity_id, attempt)
+
+    def attempt_of(self, activity_id: str) -> int:
+        """The attempt under which the process that leads holds a message; 0 if it is not known."""
+        return self._file.load().held.get(activity_id, 0)
+
+    def settled(self, activity_id: str) -> None:
+        """The server knows already that a message is handled."""
+        self._leases.pop(activity_id, None)
+        self._inbox.settle((self.id, activity_id))
+        with contextlib.suppress(Fenced, OSError):
+            self._acks.released({activity_id: 0})
+
+    def note_for_leader(self, activity_id: str, attempt: int) -> None:
+        """The same in a process that does not lead."""
+        with contextlib.suppress(OSError):  # the leader shows it once more then
+            self._file.note(activity_id, attempt)
 
     def take_notes(self) -> None:
         """Lets go of what other processes have handled; the server knows it already."""
         if self.leads:
             for activity_id in self._acks.take_notes():
-                self._acks.released({activity_id: 0})
-                self._leases.pop(activity_id, None)
-                self._inbox.settle((self.id, activity_id))
+                self.settled(activity_id)
 
     async def _confirm_all(self) -> None:
         for activity_id in self._acks.pending:
@@ -347,11 +358,11 @@ class Membership:
 
     async def _release(self, left: dict[str, int]) -> None:
         """Gives mail back that this process will not handle, so that it need not wait for the end of its lease."""
-        if not left:
-            return
         claims = [{"activity_id": id_, "attempt": attempt} for id_, attempt in left.items()]
-        await self.api().post(self._path("activity/release"), {"claims": claims})
-        self._acks.released(left)
+        for start in range(0, len(claims), _PAGE):
+            await self.api().post(self._path("activity/release"), {"claims": claims[start : start + _PAGE]})
+        if claims:
+            self._acks.released(left)
 
     async def give_back(self) -> None:
         """This process ends in order: the next one gets all that is not handled at once."""
