@@ -12,6 +12,8 @@ _numbers = itertools.count(1)
 ELSEWHERE = {
     "/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py",
     "/orgs/{org_id}/chains/{root_id}/release": "takes a frozen chain: tests/journeys/test_chains.py",
+    "/mcp": "speaks JSON-RPC: tests/endpoint/",
+    "/workspaces/{id}/mcp": "speaks JSON-RPC: tests/endpoint/",
     "/workspaces/{id}/chat/uploads": "takes a form: tests/edges/test_uploads.py",
     "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/journeys/test_tokens.py",
 }

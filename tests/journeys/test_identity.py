@@ -124,6 +124,10 @@ RULES: dict[tuple[str, str], Rule] = {
         PEOPLE, "own", OPERATOR, "path", finds_nothing=True
     ),
 }
+RULES |= {(method, "/mcp"): Rule({"workspace"}) for method in ("POST", "GET", "DELETE")}
+RULES |= {
+    (method, "/workspaces/{id}/mcp"): Rule({"workspace"}, "own", VIEWER, "path") for method in ("POST", "GET", "DELETE")
+}
 # Their answer goes on, and takes the connection with it.
 ENDLESS = {"/events/stream", "/workspaces/{id}/events/stream"}
 OWN_PAGE = {"X-Molecule-Client": "test"}

@@ -98,6 +98,14 @@ def test_every_argument_is_described_and_no_other_is_taken(spec: ToolSpec) -> No
 
 @requirement("G3")
 @pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
+def test_a_choice_has_a_type_and_no_empty_value_which_some_hosts_refuse(spec: ToolSpec) -> None:
+    choices = [node for node in _nodes(spec.input_schema) if "enum" in node]
+    assert all(node["type"] == "string" and "" not in node["enum"] for node in choices)
+    assert bool(choices) is (spec.name in ("reply_to_workspace", "commit_memory", "recall_memory"))
+
+
+@requirement("G3")
+@pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
 def test_a_description_is_short_enough_for_the_host_that_cuts(spec: ToolSpec) -> None:
     assert len(spec.description) < 4096
     assert "\n" not in spec.short
@@ -119,7 +127,7 @@ def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
         "broadcast_message": {"message", "workspace_id"},
         "wait_for_message": {"timeout_secs"},
         "inbox_peek": {"limit"},
-        "inbox_pop": {"activity_id", "attempt"},
+        "inbox_pop": {"activity_id", "attempt", "workspace_id"},
         "chat_history": {"peer_id", "limit", "before_ts", *via},
         "commit_memory": {"content", "scope", "namespace", *via},
         "recall_memory": {"query", "scope", "namespace", "limit", *via},
@@ -278,7 +286,7 @@ def test_an_answer_that_nobody_knows_is_told_as_such(answer: Any) -> None:
 def test_names_are_those_that_each_runtime_makes_of_them() -> None:
     assert {runtime.name: tool_name("list_peers", runtime) for runtime in Runtime} == {
         "CLAUDE_CODE": "mcp__molecule__list_peers",
-        "CODEX": "molecule.list_peers",
+        "CODEX": "mcp__molecule.list_peers",
         "GEMINI_CLI": "mcp_molecule_list_peers",
         "OPENCODE": "molecule_list_peers",
         "CLINE": "molecule__list_peers",

@@ -59,8 +59,8 @@ class Wishes(Struct, frozen=True, kw_only=True):
     disable_inbox: bool = False
     hold_seconds: Annotated[int, Meta(ge=1, le=25)] = 25
     """How long the server holds a question for mail."""
-    lease_seconds: Annotated[int, Meta(ge=1, le=3600)] = 300
-    """Mail that this process holds comes to another one after so long, if this one is gone without giving it back."""
+    lease_seconds: Annotated[int, Meta(ge=1, le=3600)] = 120
+    """Mail that was on its way when the network broke comes after so long; mail that is held is taken anew as often."""
     inbox_messages: Annotated[int, Meta(ge=1, le=10_000)] = 200
     """Of one workspace, unread; beyond it nothing more is taken from the server."""
     follow_seconds: Seconds = 2

@@ -29,14 +29,15 @@ class Seats:
 
     async def stop(self, seconds: float) -> None:
         """Gives back what nobody handled, as far as the servers answer in so many seconds, and leaves all seats."""
-        giving = [asyncio.create_task(each.give_back()) for each in self._by_id.values()]
         for task in self._tasks:
             task.cancel()
-        if giving:
-            await asyncio.wait([*giving, *self._tasks], timeout=seconds)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Only now that no reader of ours asks any more: it would be handed out to us again.
+        giving = [asyncio.create_task(each.give_back()) for each in self._by_id.values()]
+        await asyncio.wait(giving, timeout=seconds)
         for task in giving:
             task.cancel()
-        await asyncio.gather(*giving, *self._tasks, return_exceptions=True)
+        await asyncio.gather(*giving, return_exceptions=True)
 
     def named(self, workspace_id: str) -> Membership:
         """The seat of this id. Raises ToolError if it is none of ours."""

@@ -115,7 +115,7 @@ class InboxEdge:
         self._counted.polls += wait > 0
         try:
             if query.get("waiting") == "true":
-                rows = await self._handing.waiting(call.target.id, count)
+                rows = await self._reader.waiting(call.target.id, count, self._clock.now())
             elif lease is not None:
                 rows = await self._claimed(call, lease, count, wait)
             elif since_id is not None:
@@ -190,7 +190,7 @@ class InboxEdge:
         claims = call.read(Release).claims
         if len(claims) > self._limits.page_rows:
             raise InvalidField(reason=f"at most {self._limits.page_rows} claims are taken at once")
-        count = await self._handing.give_back(call.target.id, {each.activity_id: each.attempt for each in claims})
+        count = await self._writer.give_back(call.target.id, {each.activity_id: each.attempt for each in claims})
         return json_answer({"released": count})
 
     async def chat(self, call: Call) -> Answer:

@@ -38,8 +38,6 @@ from molecule_core.wire.events import MessageTick
 Statement = tuple[str, Params]
 # Rows looked at in one read while the floor of an inbox moves up.
 _FLOOR_STEP = 256
-# A time by which every lease has ended.
-_ALL_LEASES = (1 << 62) - 1
 
 
 class Handing:
@@ -80,16 +78,6 @@ class Handing:
             return (await look()).found or []
         return await self._wakeups.until(log_key(workspace_id), look, wait) or []
 
-    async def waiting(self, workspace_id: str, count: int) -> list[Shown]:
-        """Messages that nobody handled, whoever holds them, oldest first; nothing is handed out."""
-        self._org.living(workspace_id)
-        inbox, now = await self._inbox(workspace_id), self._clock.now()
-        page = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "count": count}
-        again = await self._store.rows("requeued_rows", {**page, "now": _ALL_LEASES}) if inbox.requeued else []
-        rows = await self._store.rows("waiting_rows", {**page, "now": now, "page_bytes": self._limits.page_bytes})
-        held = [(*row[:-2], row[-2] - 1 or None) for row in again]
-        return [Shown(*row) for row in (*held, *rows)][:count]
-
     async def _all_handled(self, workspace_id: str) -> bool:
         """Whether an inbox is known to hold nothing that could be handed out, so that no command is needed."""
         highest = self._store.highest("last_inbound", workspace_id)
@@ -125,22 +113,6 @@ class Handing:
         """Seconds until the first lease of a workspace ends; None if it has none."""
         end = (await self._store.rows("next_lease_end", {"workspace_id": workspace_id}))[0][0]
         return None if end is None else max(0.0, (end - self._clock.now()) / SECOND)
-
-    async def give_back(self, workspace_id: str, claims: dict[str, int]) -> int:
-        """Messages (id -> attempt) that an agent will not handle: whoever claims next gets them. Those that are
-        handled, or were handed out again since, are left alone. Returns how many could be had back."""
-
-        def decide() -> Decision[int]:
-            writes: list[Statement] = []
-            for activity_id, attempt in claims.items():
-                places = yield Read("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
-                row = {"workspace_id": workspace_id, "seq": places[0][0] if places else 0}
-                held = [Handout(*noted) for noted in (yield Read("handout", row))]
-                if held and held[0].acked_at is None and held[0].attempt == attempt:
-                    writes.append(handout(workspace_id, held[0].seq, attempt, self._clock.now(), None))
-            return WriteSet(len(writes), writes, rings=(log_key(workspace_id),))
-
-        return await self._store.run(self._on_inbox(workspace_id, decide))
 
     # -- acks ----------------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,8 @@ class Route(Struct, frozen=True):
     """argument -> member of the body"""
     seat_in_body: str = ""
     """The member of the body that names the caller's seat, for routes whose path does not."""
+    keyed: bool = False
+    """Whether the server acts once for all requests that carry the same Idempotency-Key."""
     gives_list: str = ""
     """The member of the tool's result that holds the answer, where the route answers with a list."""
 
@@ -233,7 +235,8 @@ def _inlined(value: Any, parts: dict[str, Any]) -> Any:
         named = {name: _inlined(each, parts) for name, each in value["properties"].items()}
         rest = {name: each for name, each in value.items() if name != "properties"}
         return {**_inlined(rest, parts), "properties": named}
-    return {name: _inlined(each, parts) for name, each in value.items() if name != "title"}
+    typed = {"type": "string"} if "enum" in value else {}  # some hosts take no choice without one
+    return {**typed, **{name: _inlined(each, parts) for name, each in value.items() if name != "title"}}
 
 
 class Runtime(Enum):
@@ -241,7 +244,7 @@ class Runtime(Enum):
     name."""
 
     CLAUDE_CODE = "mcp__{server}__{tool}"
-    CODEX = "{server}.{tool}"
+    CODEX = "mcp__{server}.{tool}"
     GEMINI_CLI = "mcp_{server}_{tool}"
     OPENCODE = "{server}_{tool}"
     CLINE = "{server}__{tool}"

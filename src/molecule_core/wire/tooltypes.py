@@ -5,7 +5,7 @@ Texts of arguments are read by models: they say what to put in, and what happens
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from molecule_core.wire.inbox import InboxMessage
 
@@ -64,12 +64,12 @@ class ReplyArguments(Arguments, frozen=True):
         ),
     ] = ""
     intent: Annotated[
-        Literal["", "request", "inform", "ack"],
+        Literal["request", "inform", "ack"],
         Meta(
             description="To a peer: `inform` if you want no answer (what an answer is, if left out), `request` if you "
             "need one, `ack` if you only say that you have read it."
         ),
-    ] = ""
+    ] = "inform"
     attempt: Attempt = 0
 
 
@@ -321,12 +321,13 @@ class CommitArguments(Arguments, frozen=True):
 
 
 class Committed(Struct, frozen=True, kw_only=True):
-    """A memory that is kept."""
+    """A memory that is kept. `redacted`: so many credentials were taken out of it before."""
 
     id: str
     workspace_id: str
     scope: str
     namespace: str | None = None
+    redacted: int = 0
 
 
 class RecallArguments(Arguments, frozen=True):
@@ -334,20 +335,23 @@ class RecallArguments(Arguments, frozen=True):
 
     query: Annotated[str, Meta(max_length=1000, description="Words to look for; left out: the newest.")] = ""
     scope: Annotated[
-        Literal["", "LOCAL", "TEAM", "GLOBAL"], Meta(description="Only this scope; left out: all that you may read.")
-    ] = ""
+        Literal["LOCAL", "TEAM", "GLOBAL"] | UnsetType,
+        Meta(description="Only this scope; left out: all that you may read."),
+    ] = UNSET
     namespace: Annotated[str, Meta(max_length=50, description="Only this drawer; left out: all.")] = ""
     limit: Annotated[int, Meta(ge=1, le=50, description="At most so many.")] = 10
     via_workspace: Seat = ""
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """Something that was committed."""
+    """Something that was committed, and by which workspace."""
 
     id: str
     content: str
     scope: str
     namespace: str | None = None
+    workspace_id: str = ""
+    workspace_name: str | None = None
     created_at: str = ""
 
 
