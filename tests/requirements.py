@@ -114,6 +114,8 @@ NOW = {
     "G1": "Each platform tool is declared once; servers, LangChain, command line, prompts and docs come from there.",
     "G2": "The tools keep the arguments of the original ones; the identity is via_workspace, with two aliases.",
     "G3": "Tool names as each runtime has them; hints, result schema, complete results, errors that say what to do.",
+    "G4": "Prompt documentation is rendered from the registry; three snapshots, one command writes them anew.",
+    "G5": "Ten drift tests; a tool that is missing from one adapter fails.",
     "G13": "The MCP dispatcher: both eras, calls side by side, progress, cancellation, no input ends it.",
     "A1": "The house: imports, fences, circles, table ownership, sizes, clocks.",
     "A2": "Every named query is prepared on both engines.",

@@ -114,7 +114,7 @@ class InboxEdge:
         self._counted.polls += wait > 0
         try:
             if query.get("waiting") == "true":
-                rows = await self._handing.waiting(call.target.id, count)
+                rows = await self._reader.waiting(call.target.id, count, self._clock.now())
             elif lease is not None:
                 rows = await self._claimed(call, lease, count, wait)
             elif since_id is not None:

@@ -38,8 +38,6 @@ from molecule_core.wire.events import MessageTick
 Statement = tuple[str, Params]
 # Rows looked at in one read while the floor of an inbox moves up.
 _FLOOR_STEP = 256
-# A time by which every lease has ended.
-_ALL_LEASES = (1 << 62) - 1
 
 
 class Handing:
@@ -79,16 +77,6 @@ class Handing:
         if wait <= 0:
             return (await look()).found or []
         return await self._wakeups.until(log_key(workspace_id), look, wait) or []
-
-    async def waiting(self, workspace_id: str, count: int) -> list[Shown]:
-        """Messages that nobody handled, whoever holds them, oldest first; nothing is handed out."""
-        self._org.living(workspace_id)
-        inbox, now = await self._inbox(workspace_id), self._clock.now()
-        page = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "count": count}
-        again = await self._store.rows("requeued_rows", {**page, "now": _ALL_LEASES}) if inbox.requeued else []
-        rows = await self._store.rows("waiting_rows", {**page, "now": now, "page_bytes": self._limits.page_bytes})
-        held = [(*row[:-2], row[-2] - 1 or None) for row in again]
-        return [Shown(*row) for row in (*held, *rows)][:count]
 
     async def _all_handled(self, workspace_id: str) -> bool:
         """Whether an inbox is known to hold nothing that could be handed out, so that no command is needed."""

@@ -321,12 +321,13 @@ class CommitArguments(Arguments, frozen=True):
 
 
 class Committed(Struct, frozen=True, kw_only=True):
-    """A memory that is kept."""
+    """A memory that is kept. `redacted`: so many credentials were taken out of it before."""
 
     id: str
     workspace_id: str
     scope: str
     namespace: str | None = None
+    redacted: int = 0
 
 
 class RecallArguments(Arguments, frozen=True):
@@ -342,12 +343,14 @@ class RecallArguments(Arguments, frozen=True):
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """Something that was committed."""
+    """Something that was committed, and by which workspace."""
 
     id: str
     content: str
     scope: str
     namespace: str | None = None
+    workspace_id: str = ""
+    workspace_name: str | None = None
     created_at: str = ""
 
 

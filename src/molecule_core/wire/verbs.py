@@ -76,19 +76,7 @@ async def reply(speaks: Speaks, own: str, given: types.ReplyArguments, key: str 
 
 
 async def _check_route(speaks: Speaks, own: str, given: types.ReplyArguments) -> None:
-    """The server says whose inbox holds the message, and who sent it."""
-    activity = quote(given.activity_id, safe="")
-    try:
-        known = await speaks.call("GET", f"/workspaces/{own}/messages/{activity}/ticks")
-    except ToolError as error:
-        if error.code != "not_found":
-            raise
-        raise ToolError(
-            f"workspace {own} has no message {given.activity_id}. Take workspace_id from the message's "
-            "arrival_workspace_id; if it is too old to be known any more, leave activity_id out.",
-            "wrong_workspace",
-        ) from None
-    sender = _text(known, "source_id")
+    sender = await check_own(speaks, own, given.activity_id)
     if sender != given.peer_id:
         right = f"give peer_id {sender!r}" if sender else "leave peer_id out: it came from a person"
         raise ToolError(
@@ -96,6 +84,22 @@ async def _check_route(speaks: Speaks, own: str, given: types.ReplyArguments) ->
             "if this is no answer to it.",
             "wrong_peer",
         )
+
+
+async def check_own(speaks: Speaks, own: str, activity_id: str) -> str:
+    """Who sent a message to this seat: a workspace's id, or empty for a person. Raises ToolError, of the code
+    `wrong_workspace` if the seat's inbox does not hold it."""
+    try:
+        known = await speaks.call("GET", f"/workspaces/{own}/messages/{quote(activity_id, safe='')}/ticks")
+    except ToolError as error:
+        if error.code != "not_found":
+            raise
+        raise ToolError(
+            f"workspace {own} has no message {activity_id}. Take workspace_id from the message's arrival_workspace_id; "
+            "if it is too old to be known any more, leave activity_id out.",
+            "wrong_workspace",
+        ) from None
+    return _text(known, "source_id")
 
 
 async def _to_peer(speaks: Speaks, own: str, given: types.ReplyArguments, key: str) -> Any:
@@ -113,7 +117,7 @@ async def _to_peer(speaks: Speaks, own: str, given: types.ReplyArguments, key: s
         message["messageId"] = key
     envelope = {"jsonrpc": "2.0", "id": key or "reply", "method": "message/send", "params": {"message": message}}
     path = f"/workspaces/{quote(given.peer_id, safe='')}/a2a"
-    sent = await speaks.call("POST", path, body=envelope)
+    sent = await speaks.call("POST", path, body=envelope, headers=key_headers(key))
     if isinstance(sent, dict) and isinstance(sent.get("error"), dict):
         raise ToolError(f"the peer's agent refused it: {_text(sent['error'], 'message')}", "refused_by_peer")
     await _note_sent(speaks, own, given, envelope)
