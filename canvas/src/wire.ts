@@ -275,6 +275,23 @@ export interface ChatMessage {
   trouble?: string;
 }
 
+/** Who wrote some of the mail that waits: a workspace, or (with an empty id) a person on the canvas. */
+export interface MailSender {
+  workspace_id: string;
+  name: string;
+  count: number;
+}
+
+/** What waits in an inbox, without any of its words. `more`: there is more than was counted. */
+export interface WaitingMail {
+  workspace_id: string;
+  name: string;
+  waiting: number;
+  more: boolean;
+  oldest_at: string | null;
+  senders: MailSender[];
+}
+
 /** A page of chat, oldest first. `reached_end`: nothing more lies in the direction that was asked for. */
 export interface ChatPage {
   messages: ChatMessage[];

@@ -98,6 +98,8 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "serve": [*serve, "--allowed-host", "--push-network"],
         "up": [*serve, "--allowed-host", "--demo", "--fresh", "--company"],
         "org": ["plan", "apply", "export"],
+        "connect": ["--workspace", "--create", "--parent", "--apply", "--undo", "--hooks", "--own-token", "--server"],
+        "inbox-hook": ["--config", "--seconds"],
         "login-link": ["--state-dir", "--port", "--org", "--person"],
         "dead-letters": ["list", "show", "requeue", "discard"],
         "chains": ["list", "show", "release", "end"],
