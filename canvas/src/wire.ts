@@ -464,6 +464,30 @@ export interface Session {
   version: string;
 }
 
+/** Something to do: what, the text to paste, and what that text is (a program, or the content of a file). */
+export interface ConnectStep {
+  title: string;
+  text: string;
+  language: string;
+  hint: string;
+}
+
+/** A host that one can choose. */
+export interface HostRow {
+  name: string;
+  title: string;
+  runtime: string;
+}
+
+/** How one host is connected to one workspace: by one command, or by hand. No token stands in it. */
+export interface ConnectPage {
+  host: string;
+  title: string;
+  workspace_id: string;
+  quick: ConnectStep | null;
+  by_hand: ConnectStep[];
+}
+
 /** What the server sends beside events; `type` tells which. */
 export type ServerFrame = Hello | Resumed | Current | SnapshotRequired | Ping;
 
