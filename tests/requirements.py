@@ -117,6 +117,8 @@ NOW = {
     "G24": "connect: a host's configuration printed or applied, undone to the byte, no secret in it; then it is seen.",
     "G15": "Sessions without channels are told of waiting mail by hooks that take nothing.",
     "C81": "Connect wizard: each snippet as written turns every check green (canvas R81).",
+    "G4": "Prompt documentation is rendered from the registry; three snapshots, one command writes them anew.",
+    "G5": "Ten drift tests; a tool that is missing from one adapter fails.",
     "G13": "The MCP dispatcher: both eras, calls side by side, progress, cancellation, no input ends it.",
     "A1": "The house: imports, fences, circles, table ownership, sizes, clocks.",
     "A2": "Every named query is prepared on both engines.",

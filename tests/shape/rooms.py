@@ -39,13 +39,15 @@ EDGES = (
 HOUSE = (
     Row("__init__", ()),
     # `python -m molecule_core`: how hosts start the command from any folder.
-    Row("__main__", ("cli",)),
+    Row("__main__", ("entry",)),
     # store.backup, store.copies: backup, restore and doctor work on a store without a server; store.database: which
     # schema this version knows.
     Row(
         "cli",
         ("cli", "server", "serving", "demo", "agent", "client", "wire", "ground", "store.{backup,copies,database}"),
     ),
+    # The command's own beginning: straight to an agent's process, or to the command line.
+    Row("entry", ("cli", "agent.main")),
     Row("server", ("edges", "views", "slices", "store", "ground")),
     # The wired server in a process: the listener is uvicorn's, the connections are ours.
     Row("serving", ("server", "edges.protocol", "ground")),

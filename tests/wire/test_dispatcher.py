@@ -51,7 +51,7 @@ async def test_a_version_that_has_no_handshake_is_answered_with_the_newest_that_
 
 
 async def test_experimental_abilities_are_told_in_the_handshake_only_where_there_are_some() -> None:
-    plain, channel = Talk(), Talk(experimental={"claude/channel": {}})
+    plain, channel = Talk(), Talk(experimental=lambda _client: {"claude/channel": {}})
     assert "experimental" not in (await plain.greet())["capabilities"]
     assert (await channel.greet())["capabilities"]["experimental"] == {"claude/channel": {}}
 

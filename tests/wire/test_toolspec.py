@@ -119,7 +119,7 @@ def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
         "broadcast_message": {"message", "workspace_id"},
         "wait_for_message": {"timeout_secs"},
         "inbox_peek": {"limit"},
-        "inbox_pop": {"activity_id", "attempt"},
+        "inbox_pop": {"activity_id", "attempt", "workspace_id"},
         "chat_history": {"peer_id", "limit", "before_ts", *via},
         "commit_memory": {"content", "scope", "namespace", *via},
         "recall_memory": {"query", "scope", "namespace", "limit", *via},
@@ -278,7 +278,7 @@ def test_an_answer_that_nobody_knows_is_told_as_such(answer: Any) -> None:
 def test_names_are_those_that_each_runtime_makes_of_them() -> None:
     assert {runtime.name: tool_name("list_peers", runtime) for runtime in Runtime} == {
         "CLAUDE_CODE": "mcp__molecule__list_peers",
-        "CODEX": "molecule.list_peers",
+        "CODEX": "mcp__molecule.list_peers",
         "GEMINI_CLI": "mcp_molecule_list_peers",
         "OPENCODE": "molecule_list_peers",
         "CLINE": "molecule__list_peers",

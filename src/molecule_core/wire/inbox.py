@@ -6,18 +6,16 @@ from msgspec import Struct
 
 from molecule_core.wire.activity import attachments_of
 
-USER_KIND = "canvas_user"
-
 
 class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message in the inbox. `activity_id` names it in every answer; `peer_id` is the workspace that wrote it, empty
-    for a person; `arrival_workspace_id` is the seat that it came to."""
+    for a person; `arrival_workspace_id` is the seat that it came to, left out for an agent that has only one."""
 
     activity_id: str
-    arrival_workspace_id: str
     kind: str
     text: str
     created_at: str
+    arrival_workspace_id: str = ""
     intent: str = "request"
     """`request` (an answer is due), `inform` or `ack`."""
     peer_id: str = ""

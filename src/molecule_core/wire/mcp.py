@@ -84,7 +84,10 @@ class Host(Protocol):
 
     name: str
     version: str
-    instructions: str
+
+    @property
+    def instructions(self) -> str:
+        """The convention in a paragraph, asked for when a client begins."""
 
     def tools(self) -> Sequence[ToolSpec]:
         """The tools in the order in which they are listed."""
@@ -123,7 +126,8 @@ class _Call:
 
 class Session:
     """One client's connection. `send` writes one JSON-RPC message, and may be called while it is still writing another
-    one; whatever it raises ends nothing here."""
+    one; whatever it raises ends nothing here. `experimental` says what a client is offered beside the protocol, by what
+    it says of itself."""
 
     def __init__(
         self,
@@ -131,7 +135,7 @@ class Session:
         send: Callable[[Message], Awaitable[None]],
         *,
         eras: Eras,
-        experimental: Mapping[str, Any] | None = None,
+        experimental: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None,
         on_notification: Callable[[str, dict[str, Any]], Awaitable[None]] | None = None,
         on_fault: Callable[[BaseException], None] | None = None,
         most_calls: int = MOST_CALLS,
@@ -147,7 +151,7 @@ class Session:
         self._host = host
         self._send = send
         self._eras = eras
-        self._experimental = dict(experimental or {})
+        self._experimental = experimental
         self._on_notification = on_notification
         self._on_fault = on_fault
         self._most_calls = most_calls
@@ -224,6 +228,11 @@ class Session:
             task = asyncio.create_task(self._serve(id_, method, params or {}))
             self._open[id_] = task
             task.add_done_callback(lambda _: self._open.pop(id_, None))
+
+    async def drain(self) -> None:
+        """Returns when nothing is under way."""
+        while self._open:
+            await asyncio.wait(list(self._open.values()))
 
     async def close(self) -> None:
         """Ends all that is under way; nothing is sent any more."""
@@ -307,7 +316,8 @@ class Session:
         }
 
     def _offers(self) -> dict[str, Any]:
-        experimental = {"experimental": self._experimental} if self._experimental else {}
+        offered = dict(self._experimental(self.client)) if self._experimental is not None else {}
+        experimental = {"experimental": offered} if offered else {}
         return {"tools": {}, **experimental, **self._extra.capabilities}
 
     def _itself(self) -> dict[str, str]:

@@ -36,7 +36,10 @@ A2A = (
         takes=types.MessageArguments,
         gives=types.MessageSent,
         call=Route(
-            "POST", "/workspaces/{workspace_id}/notify", body={"message": "message", "attachments": "attachments"}
+            "POST",
+            "/workspaces/{workspace_id}/notify",
+            body={"message": "message", "attachments": "attachments"},
+            keyed=True,
         ),
         section="a2a",
         annotations=_SPEAKS,
@@ -98,14 +101,15 @@ A2A = (
         "It works only where the operator has allowed it (broadcast_enabled).",
         takes=types.BroadcastArguments,
         gives=types.Broadcasted,
-        call=Route("POST", "/workspaces/{workspace_id}/broadcast", body={"message": "message"}),
+        call=Route("POST", "/workspaces/{workspace_id}/broadcast", body={"message": "message"}, keyed=True),
         section="a2a",
         annotations=_SPEAKS,
         cli=None,
     ),
 )
 
-_TAKES_NOTE = Annotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+# It is lent to the caller: nobody else is given it for a while.
+_LENDS = Annotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 
 INBOX = (
     ToolSpec(
@@ -118,7 +122,7 @@ INBOX = (
         gives=types.Waited,
         call=Local("wait_for_message"),
         section="inbox",
-        annotations=_TAKES_NOTE,
+        annotations=_LENDS,
         cli=None,
         always_load=True,
     ),
@@ -131,7 +135,7 @@ INBOX = (
         gives=types.Peeked,
         call=Local("inbox_peek"),
         section="inbox",
-        annotations=_TAKES_NOTE,
+        annotations=_READS,
         cli=None,
         always_load=True,
     ),

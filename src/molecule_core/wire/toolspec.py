@@ -55,6 +55,8 @@ class Route(Struct, frozen=True):
     """argument -> member of the body"""
     seat_in_body: str = ""
     """The member of the body that names the caller's seat, for routes whose path does not."""
+    keyed: bool = False
+    """Whether the server acts once for all requests that carry the same Idempotency-Key."""
     gives_list: str = ""
     """The member of the tool's result that holds the answer, where the route answers with a list."""
 
@@ -241,7 +243,7 @@ class Runtime(Enum):
     name."""
 
     CLAUDE_CODE = "mcp__{server}__{tool}"
-    CODEX = "{server}.{tool}"
+    CODEX = "mcp__{server}.{tool}"
     GEMINI_CLI = "mcp_{server}_{tool}"
     OPENCODE = "{server}_{tool}"
     CLINE = "{server}__{tool}"

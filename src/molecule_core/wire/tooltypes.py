@@ -74,13 +74,15 @@ class ReplyArguments(Arguments, frozen=True):
 
 
 class Replied(Struct, frozen=True, kw_only=True):
-    """Where an answer went. `peer_id` is empty if it went to the person."""
+    """Where an answer went. `peer_id` is empty if it went to the person; `answer` is what a peer said that answers at
+    once; `acknowledged` tells whether the message that it answers is done."""
 
     status: str
     workspace_id: str
     peer_id: str
     activity_id: str
     acknowledged: bool
+    answer: str = ""
     note: str = ""
 
 
@@ -252,6 +254,7 @@ class PopArguments(Arguments, frozen=True):
 
     activity_id: Annotated[str, Meta(pattern=_ID, min_length=1, description="The message that is handled.")]
     attempt: Attempt = 0
+    workspace_id: Seat = ""
 
 
 class Popped(Struct, frozen=True, kw_only=True):
@@ -318,12 +321,13 @@ class CommitArguments(Arguments, frozen=True):
 
 
 class Committed(Struct, frozen=True, kw_only=True):
-    """A memory that is kept."""
+    """A memory that is kept. `redacted`: so many credentials were taken out of it before."""
 
     id: str
     workspace_id: str
     scope: str
     namespace: str | None = None
+    redacted: int = 0
 
 
 class RecallArguments(Arguments, frozen=True):
@@ -339,12 +343,14 @@ class RecallArguments(Arguments, frozen=True):
 
 
 class Memory(Struct, frozen=True, kw_only=True):
-    """Something that was committed."""
+    """Something that was committed, and by which workspace."""
 
     id: str
     content: str
     scope: str
     namespace: str | None = None
+    workspace_id: str = ""
+    workspace_name: str | None = None
     created_at: str = ""
 
 
