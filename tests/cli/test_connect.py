@@ -263,15 +263,14 @@ async def test_it_waits_until_the_agent_is_seen_and_says_how_many_tools_it_has(h
 
 @requirement("G24", "O1")
 async def test_a_token_that_ends_while_it_waits_is_said_in_one_line(home: Home, port: int) -> None:
-    wait = str(int(PROCESS_START_SECONDS))
-    async with serving(home.state, port), client(port) as admin:
-        async with home.running("connect", "curl", "--workspace", "Ops", "--create", "--wait", wait) as process:
-            await process.says("waiting")
-            (seat,) = await admin.get("/workspaces")
-            await admin.post(f"/workspaces/{seat['id']}/external/rotate")
-            assert await process.ended() == 2
-            assert "all is configured, but the server lets nobody in" in process.said.splitlines()[-1]
-            assert "Traceback" not in process.said
+    args = ("connect", "curl", "--workspace", "Ops", "--create", "--wait", str(int(PROCESS_START_SECONDS)))
+    async with serving(home.state, port), client(port) as admin, home.running(*args) as process:
+        await process.says("waiting")
+        (seat,) = await admin.get("/workspaces")
+        await admin.post(f"/workspaces/{seat['id']}/external/rotate")
+        assert await process.ended() == 2
+        assert "all is configured, but the server lets nobody in" in process.said.splitlines()[-1]
+        assert "Traceback" not in process.said
 
 
 @requirement("G24")
