@@ -275,6 +275,23 @@ export interface ChatMessage {
   trouble?: string;
 }
 
+/** Who wrote some of the mail that waits: a workspace, or (with an empty id) a person on the canvas. */
+export interface MailSender {
+  workspace_id: string;
+  name: string;
+  count: number;
+}
+
+/** What waits in an inbox, without any of its words. `more`: there is more than was counted. */
+export interface WaitingMail {
+  workspace_id: string;
+  name: string;
+  waiting: number;
+  more: boolean;
+  oldest_at: string | null;
+  senders: MailSender[];
+}
+
 /** A page of chat, oldest first. `reached_end`: nothing more lies in the direction that was asked for. */
 export interface ChatPage {
   messages: ChatMessage[];
@@ -445,6 +462,30 @@ export interface Session {
   user: User;
   org: SnapshotOrg;
   version: string;
+}
+
+/** Something to do: what, the text to paste, and what that text is (a program, or the content of a file). */
+export interface ConnectStep {
+  title: string;
+  text: string;
+  language: string;
+  hint: string;
+}
+
+/** A host that one can choose. */
+export interface HostRow {
+  name: string;
+  title: string;
+  runtime: string;
+}
+
+/** How one host is connected to one workspace: by one command, or by hand. No token stands in it. */
+export interface ConnectPage {
+  host: string;
+  title: string;
+  workspace_id: string;
+  quick: ConnectStep | null;
+  by_hand: ConnectStep[];
 }
 
 /** What the server sends beside events; `type` tells which. */

@@ -38,6 +38,8 @@ EDGES = (
 
 HOUSE = (
     Row("__init__", ()),
+    # `python -m molecule_core`: how hosts start the command from any folder.
+    Row("__main__", ("entry",)),
     # store.backup, store.copies: backup, restore and doctor work on a store without a server; store.database: which
     # schema this version knows.
     Row(

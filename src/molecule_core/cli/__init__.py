@@ -77,12 +77,6 @@ def _org() -> click.Command:
     return command
 
 
-def _mcp() -> click.Command:
-    from molecule_core.cli.mcp import command
-
-    return command
-
-
 def _connect() -> click.Command:
     from molecule_core.cli.connect import command
 
@@ -91,6 +85,12 @@ def _connect() -> click.Command:
 
 def _inbox_hook() -> click.Command:
     from molecule_core.cli.inbox_hook import command
+
+    return command
+
+
+def _mcp() -> click.Command:
+    from molecule_core.cli.mcp import command
 
     return command
 
@@ -116,8 +116,8 @@ def _info() -> click.Command:
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
-    "mcp": ("Seat an agent in its workspaces, on stdio.", _mcp),
     "connect": ("Put an agent's host into a seat.", _connect),
+    "mcp": ("Seat an agent in its workspaces, on stdio.", _mcp),
     "inbox-hook": ("For hooks of a host: name waiting mail.", _inbox_hook),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
     "dead-letters": ("Messages that were given up: look, requeue, discard.", _dead_letters),

@@ -256,7 +256,11 @@ def _wait(address: str, seat: Arrival, seconds: int, host: Host) -> None:
     click.echo(
         f"Start {host.title} now; waiting {seconds} s for the agent (Ctrl-C ends only the waiting) ...", err=True
     )
-    tools = asyncio.run(wait_for_agent(address, seat.token, seat.workspace_id, seconds))
+    try:
+        tools = asyncio.run(wait_for_agent(address, seat.token, seat.workspace_id, seconds))
+    except ApiError as error:
+        why = error.problem.get("error", error)
+        raise CommandFailed(reason=f"all is configured, but the server lets nobody in with its token: {why}") from None
     if tools is None:
         click.echo(
             f"Nobody came within {seconds} s. The configuration stands: it counts whenever {host.title} starts. "

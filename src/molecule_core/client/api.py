@@ -9,9 +9,9 @@ import msgspec
 
 # Longer than the longest long-poll, so that a silent answer is the server's doing and not ours.
 _PATIENCE_SECONDS = 60.0
+_DATA = "data: "
 # Shorter than a server keeps a connection without a request (75 s), so that it does not hang up on a question.
 _KEPT_SECONDS = 30.0
-_DATA = "data: "
 
 
 class ApiError(Exception):

@@ -245,7 +245,7 @@ def _curl(seat: Mapping[str, Any]) -> str:
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
-class Step(Struct, frozen=True):
+class ConnectStep(Struct, frozen=True):
     """Something to do: what, the text to paste, and what that text is (a program, or the content of a file)."""
 
     title: str
@@ -268,8 +268,8 @@ class ConnectPage(Struct, frozen=True):
     host: str
     title: str
     workspace_id: str
-    quick: Step | None
-    by_hand: list[Step]
+    quick: ConnectStep | None
+    by_hand: list[ConnectStep]
 
 
 def rows() -> list[HostRow]:
@@ -289,10 +289,10 @@ def connect_command(host: Host, seat: Seat) -> str:
     return f"molecule connect {host.name} --workspace {seat.workspace_id} --server {server} --own-token --apply"
 
 
-def _quick(host: Host, seat: Seat) -> Step | None:
+def _quick(host: Host, seat: Seat) -> ConnectStep | None:
     if not host.place:
         return None
-    return Step(
+    return ConnectStep(
         f"On the agent's machine, where `molecule` is installed, for {host.title}",
         connect_command(host, seat),
         "sh",
@@ -301,8 +301,8 @@ def _quick(host: Host, seat: Seat) -> Step | None:
     )
 
 
-def _keep_token(seat: Seat) -> Step:
-    return Step(
+def _keep_token(seat: Seat) -> ConnectStep:
+    return ConnectStep(
         "Keep the token in a file that only you can read",
         f"mkdir -p ~/.molecule/agents && (umask 077; cat > {seat.token_file})",
         "sh",
@@ -310,9 +310,9 @@ def _keep_token(seat: Seat) -> Step:
     )
 
 
-def _paste(host: Host, seat: Seat) -> Step:
+def _paste(host: Host, seat: Seat) -> ConnectStep:
     text = configuration(host, ANYWHERE_COMMAND, [entry_of_seat(seat)])
     if not host.file:
         title = "Lines for your program" if host.language == "python" else "Ask by hand"
-        return Step(title, text, host.language)
-    return Step(f"Put this into {host.file}, beside what stands there", text, host.language, host.note)
+        return ConnectStep(title, text, host.language)
+    return ConnectStep(f"Put this into {host.file}, beside what stands there", text, host.language, host.note)
