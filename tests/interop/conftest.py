@@ -6,21 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.hosts import HOSTS, Home, RealHost
-from tests.interop.model_endpoint import Endpoint, listening
-from tests.interop.scene import Scene, Sitting, sitting
+from tests.interop.hosts import CLAUDE, CODEX_CLI, HOSTS, RealHost
+from tests.interop.scene import Scene, Sitting, sitting, staged
 from tests.running import Running, running
 
 
-@pytest.fixture(params=HOSTS, ids=[each.name for each in HOSTS])
-def host(request: pytest.FixtureRequest) -> RealHost:
-    """Each real host in turn, if it is installed."""
-    host: RealHost = request.param
+def require(host: RealHost) -> RealHost:
+    """The host, if it is installed; else the test steps aside and says what to type, or fails where it must not."""
     if host.pinned.found() is None:
         if os.environ.get("MOLECULE_INTEROP") == "required":
             pytest.fail(host.pinned.missing)
         pytest.skip(host.pinned.missing)
     return host
+
+
+@pytest.fixture(params=HOSTS, ids=[each.name for each in HOSTS])
+def host(request: pytest.FixtureRequest) -> RealHost:
+    """Each real host in turn."""
+    return require(request.param)
 
 
 @pytest.fixture
@@ -43,9 +46,21 @@ async def elsewhere(tmp_path: Path) -> AsyncIterator[Sitting]:
 
 @pytest.fixture
 async def scene(host: RealHost, server: Running, tmp_path: Path) -> AsyncIterator[Scene]:
-    """A seat of that server, a person, and a home in which the host was used before, without us."""
-    home = Home(tmp_path / "home")
-    home.project.mkdir(parents=True)
-    async with listening(Endpoint(host.dialect())) as endpoint:
-        host.settle(home, endpoint)
-        yield Scene(host, home, endpoint, await sitting(server))
+    """A seat of that server, a person, and a home for the host."""
+    async with staged(host, tmp_path / "home", await sitting(server)) as scene:
+        yield scene
+
+
+@pytest.fixture
+async def lead(server: Running, tmp_path: Path) -> AsyncIterator[Scene]:
+    """Claude Code in a seat of that server."""
+    async with staged(require(CLAUDE), tmp_path / "lead", await sitting(server, "Lead")) as scene:
+        yield scene
+
+
+@pytest.fixture
+async def worker(server: Running, lead: Scene, tmp_path: Path) -> AsyncIterator[Scene]:
+    """Codex in a seat below that one."""
+    below = await sitting(server, "Worker", parent_id=lead.ops.seat.id)
+    async with staged(require(CODEX_CLI), tmp_path / "worker", below) as scene:
+        yield scene

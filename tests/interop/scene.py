@@ -13,7 +13,7 @@ from molecule_core.wire.hosts import Seat as Configured
 from molecule_core.wire.hosts import configuration, entry_of_seat, host_of
 from tests.interop.hosts import Home, Ran, RealHost, run
 from tests.interop.minds import Asked, Call, Mind, Step
-from tests.interop.model_endpoint import Endpoint
+from tests.interop.model_endpoint import Endpoint, listening
 from tests.journeys.processes import MOLECULE, Process, environment, started
 from tests.running import Running, Seat
 
@@ -76,9 +76,9 @@ class Sitting(NamedTuple):
         return [tick["tick"] for tick in told["ticks"]]
 
 
-async def sitting(server: Running) -> Sitting:
+async def sitting(server: Running, name: str = "Ops", **fields: Any) -> Sitting:
     """A new seat on a server."""
-    return Sitting(server, await server.seat("Ops"), await server.person())
+    return Sitting(server, await server.seat(name, **fields), await server.person())
 
 
 class Scene:
@@ -130,6 +130,16 @@ class Scene:
         file = self.home.path / "lines"
         lines = tuple(file.read_text(encoding="utf-8").splitlines()) if file.exists() else ()
         return Visit(ran, self.endpoint.mind, lines)
+
+
+@asynccontextmanager
+async def staged(host: RealHost, place: Path, ops: Sitting) -> AsyncIterator[Scene]:
+    """A host that may take a seat: its home has been used before, without us, and its model listens."""
+    home = Home(place)
+    home.project.mkdir(parents=True)
+    async with listening(Endpoint(host.dialect())) as endpoint:
+        host.settle(home, endpoint)
+        yield Scene(host, home, endpoint, ops)
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------
