@@ -87,6 +87,8 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/workspaces/{id}/activity": {"activity_type": "agent_log"},
         "/workspaces/{id}/activity/ack": {"acked_seq": 0},
         "/workspaces/{id}/chat/read": {"seq": 0},
+        "/workspaces/{id}/memories": {"content": f"hello {next(_numbers)}"},
+        "/workspaces/{id}/memory": {"key": "a", "value": 1},
         "/registry/register": {"id": seat.id, "agent_card": {}},
         "/registry/heartbeat": {"workspace_id": seat.id},
         "/registry/update-card": {"workspace_id": seat.id, "agent_card": {}},

@@ -15,7 +15,7 @@ REDACTED = "[redacted]"
 # lists the names, and a test holds each to an example.
 MARKED = {
     "Molecule": r"mol_(?:ws|pt|ad|se|ln|in)_[A-Za-z0-9_-]{8,}",
-    "Anthropic, OpenAI and others": r"sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{20,}",
+    "Anthropic, OpenAI and others": r"sk-(?=[A-Za-z0-9_-]{0,120}\d)[A-Za-z0-9_-]{20,}",
     "AWS key id": r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}",
     "Age": r"AGE-SECRET-KEY-1[A-Z0-9]{20,}",
     "Airtable": r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}",
@@ -24,7 +24,7 @@ MARKED = {
     "DigitalOcean": r"do[opr]_v1_[0-9a-f]{64}",
     "Discord": r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}",
     "Docker": r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}",
-    "Doppler": r"dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9._-]{30,}",
+    "Doppler": r"dp\.(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_-]{30,}",
     "Figma": r"figd_[A-Za-z0-9_-]{30,}",
     "GitHub": r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})",
     "GitLab": r"gl(?:pat|ptt|rt|dt|soat|cbt|ft)-[A-Za-z0-9_-]{20,}",
@@ -32,7 +32,7 @@ MARKED = {
     "Grafana": r"gl(?:sa|c)_[A-Za-z0-9+/=_]{30,}",
     "Groq, xAI, Perplexity": r"(?:gsk_|xai-|pplx-)[A-Za-z0-9]{30,}",
     "Hugging Face": r"hf_[A-Za-z0-9]{30,}",
-    "JSON Web Token": r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    "JSON Web Token": r"eyJ[A-Za-z0-9_-]{8,999}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,}",
     "Linear": r"lin_(?:api|oauth)_[A-Za-z0-9]{30,}",
     "Mailchimp": r"[0-9a-f]{32}-us\d{1,2}",
     "Mailgun": r"key-[0-9a-f]{32}",
@@ -73,7 +73,9 @@ _NAMES = (
     r"encryption|signing|service|storage|shared|client)[ _-]?(?:access[ _-]?)?(?:key|token|secret)|token|credentials?"
 )
 # A name may be the end of a longer one: DB_PASSWORD, stripeSecretKey.
-_NAME = rf"(?:\b|_|(?<=[a-z]))({_NAMES})"
+_NAME = rf"({_NAMES})"
+# Without one of these there is no name, and no need to look at every letter for one.
+_PART_OF_A_NAME = re.compile("pass|pwd|secret|key|token|credential", re.IGNORECASE)
 # NAME=value, "name": "value", name := 'value'.
 _ASSIGNED = re.compile(
     rf"({_NAME}[\"'`]?\s*(:=|=>|=|:)[^\S\r\n]*)(?:([\"'`])([^\"'`\r\n]+)(?=[\"'`])|([^\s\"'`<>,;]+))", re.IGNORECASE
@@ -85,7 +87,8 @@ _SPOKEN = re.compile(
 )
 _LEAST = 6
 _PLACEHOLDER = re.compile(
-    r"[\[<{(*$%].*|[x*.…-]+|(?:your|some)[-_ ]?\S*|change_?me\S*|example\S{0,6}|placeholder|https?://.*", re.IGNORECASE
+    r"[\[<{(*$%].*|[x*.…-]+|(?:your|some)[-_ ]?\S*|change_?me\S*|example\S{0,6}|placeholder|https?://.*|[\w.]+\(.*",
+    re.IGNORECASE,
 )
 # What is said of a password, and is none.
 _SAID_OF = frozenset(
@@ -118,6 +121,8 @@ def redact_secrets(text: str) -> tuple[str, int]:
     hide(_IN_URL, lambda found: f"{found[1]}{REDACTED}@")
     hide(_SCHEME, lambda found: (found[1] or found[2]) + REDACTED)
     hide(_COOKIE, lambda found: found[1] + REDACTED)
+    if not _PART_OF_A_NAME.search(text):
+        return text, count
     hide(_ASSIGNED, lambda found: _without_value(found) if _looks_like_a_value(found) else found[0])
     hide(_SPOKEN, lambda found: found[0] if _PLACEHOLDER.fullmatch(found[3]) else found[1] + REDACTED)
     return text, count
@@ -131,7 +136,12 @@ def _looks_like_a_value(found: re.Match[str]) -> bool:
     """Whether what is assigned looks chosen or made: a word of the language does not, nor what stands for a value."""
     _, name, sign, quote, quoted, bare = found.groups()
     value = quoted or bare.rstrip(".!?:)]}")
-    if len(value) < _LEAST or _PLACEHOLDER.fullmatch(value) or value.lower() in _SAID_OF:
+    if (
+        len(value) < _LEAST
+        or (bare and bare.endswith(")"))
+        or _PLACEHOLDER.fullmatch(value)
+        or value.lower() in _SAID_OF
+    ):
         return False
     has_digit, has_letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
     if quote:

@@ -40,11 +40,11 @@ FROM json_each('["' || replace(:shelves, ' ', '","') || '"]') s JOIN memories m 
 -- name: search_memories
 -- the newest memories on some shelves that hold all of these words; the last may be the beginning of one
 SELECT m.no, m.id, m.org_id, m.workspace_id, m.scope, m.namespace, m.shelf, m.content, m.written_by, m.created_at
-FROM memory_words w JOIN memories m ON m.no = w.rowid
-WHERE w.words MATCH '("' || replace(:shelves, ' ', '" OR "') || '") AND "' || replace(:words, ' ', '" AND "') || '"'
+FROM memory_words JOIN memories m ON m.no = memory_words.rowid
+WHERE memory_words MATCH '("' || replace(:shelves, ' ', '" OR "') || '") AND "' || replace(:words, ' ', '" AND "') || '"'
     || CASE :prefix WHEN 1 THEN '*' ELSE '' END
-AND w.rowid < :before AND (CAST(:namespace AS TEXT) IS NULL OR m.namespace = :namespace)
-ORDER BY w.rowid DESC LIMIT :count;
+AND memory_words.rowid < :before AND (CAST(:namespace AS TEXT) IS NULL OR m.namespace = :namespace)
+ORDER BY memory_words.rowid DESC LIMIT :count;
 
 -- name: memories_of_workspace
 -- what a workspace wrote down, behind a number, oldest first, as retention looks at it

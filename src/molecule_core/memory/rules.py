@@ -59,6 +59,8 @@ def clean_draft(draft: Draft, *, most_bytes: int, namespace_length: int) -> tupl
     """What is to be remembered as it may be kept, and how many secrets were taken out. Raises InvalidField."""
     if not draft.content.strip():
         raise InvalidField(reason="content is empty; say what is to be remembered")
+    if "\x00" in draft.content:
+        raise InvalidField(reason="content holds a NUL character; remove it")
     size = len(draft.content.encode())
     if size > most_bytes:
         raise InvalidField(reason=f"content has {size} bytes; at most {most_bytes} are taken")
