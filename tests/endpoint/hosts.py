@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import httpx2
 import msgspec
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
-from mcp import Client
 from molecule_core.ground.limits import Limits
 from tests.journeys.livewire import HandMade, hand_made, streaming
 from tests.journeys.patience import bounded

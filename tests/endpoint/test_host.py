@@ -8,9 +8,9 @@ import pytest
 from molecule_core.edges.routes import WORKSPACE
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Local, Route, ToolSpec
+from tests.endpoint.hosts import ERAS, Era, calling, hosted, line_of, within
 from tests.engines import Engine
 from tests.journeys.patience import bounded, refused
-from tests.endpoint.hosts import ERAS, Era, calling, hosted, line_of, within
 from tests.requirements import requirement
 from tests.running import Running, running
 

@@ -7,9 +7,9 @@ import pytest
 
 from molecule_core.wire.mcp import HANDSHAKE_VERSIONS
 from tests.clocks import FakeClock
+from tests.endpoint.hosts import answering, calling, greeting, line_of, listening, path_of, rpc, told, within
 from tests.engines import Engine
 from tests.journeys.patience import eventually, until_waiting
-from tests.endpoint.hosts import answering, calling, greeting, line_of, listening, path_of, rpc, told, within
 from tests.requirements import requirement
 from tests.running import Running, running
 

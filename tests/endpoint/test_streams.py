@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from molecule_core.wire.mcp import Calling, Extra, Outcome
 from tests.clocks import FakeClock, settle
-from tests.engines import Engine
-from tests.journeys.livewire import HandMade
-from tests.journeys.patience import bounded, eventually, until_waiting
 from tests.endpoint.additions import Nothing
 from tests.endpoint.additions import _spec as spec_of
 from tests.endpoint.hosts import ERAS, Era, Line, answering, calling, line_of, listening, rpc, stateless, within
+from tests.engines import Engine
+from tests.journeys.livewire import HandMade
+from tests.journeys.patience import bounded, eventually, until_waiting
 from tests.requirements import requirement
 from tests.running import Running, running
 

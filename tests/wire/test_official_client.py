@@ -10,13 +10,13 @@ import anyio
 import jsonschema
 import msgspec
 import pytest
+from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCMessage, TextContent
 from msgspec import Struct
 from pydantic import TypeAdapter
 
-from mcp import Client
 from molecule_core.wire.mcp import Calling, Eras, Outcome, Session
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import ToolError, ToolSpec
