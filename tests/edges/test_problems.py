@@ -15,10 +15,10 @@ from molecule_core.ground import errors
 from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from tests.clocks import FakeClock
+from tests.endpoint.hosts import greeting, line_of, listening
 from tests.journeys.forms import place_of, upload
 from tests.journeys.patience import eventually
 from tests.journeys.rawhttp import Reply, ask, request, wire
-from tests.endpoint.hosts import greeting, line_of, listening
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat, running
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from molecule_core.wire.mcp import HANDSHAKE_VERSIONS, STATELESS_VERSIONS
-from tests.journeys.rawhttp import ask, request, wire
 from tests.endpoint.hosts import STATELESS, Line, calling, greeting, headers_of, line_of, rpc, stateless, told
+from tests.journeys.rawhttp import ask, request, wire
 from tests.requirements import requirement
 from tests.running import Running
 

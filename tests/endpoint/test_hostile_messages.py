@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from molecule_core.wire.tools import TOOLS
-from tests.journeys.rawhttp import wire
 from tests.endpoint.hosts import STATELESS, Line, calling, line_of, rpc, stateless
+from tests.journeys.rawhttp import wire
 from tests.requirements import requirement
 from tests.running import Running
 

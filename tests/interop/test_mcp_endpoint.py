@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from molecule_core.wire.tools import TOOLS
+from tests.endpoint.additions import Fixtures
 from tests.engines import Engine
 from tests.interop.node_tools import CONFORMANCE, INSPECTOR, SOURCES, Ended, require_tools, run
-from tests.endpoint.additions import Fixtures
 from tests.requirements import requirement
 from tests.running import Running, running
 from tests.setup.test_canvas_lock import faults
