@@ -324,6 +324,7 @@ class Server:
             counted=counted,
             store=StoreFigures(store.dialect, store.meter, lambda: store.waiting),
             retention=figures,
+            mcp=self.mcp.figures,
             waits=lambda: self.wakeups.asleep,
             table=self._table,
             refused=refused,

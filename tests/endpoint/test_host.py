@@ -11,8 +11,9 @@ from molecule_core.wire.toolspec import Local, Route, ToolSpec
 from tests.endpoint.hosts import ERAS, Era, calling, hosted, line_of, within
 from tests.engines import Engine
 from tests.journeys.patience import bounded, refused
+from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
-from tests.running import Running, running
+from tests.running import ADMIN_TOKEN, Running, running
 
 each_tool = pytest.mark.parametrize("spec", TOOLS, ids=[spec.name for spec in TOOLS])
 
@@ -120,17 +121,10 @@ async def test_tools_are_counted_with_their_routes_and_sessions_have_figures(ser
     line = line_of(server, ops)
     await line.begin()
     await line.post(calling("list_peers"))
-    text = (await server.admin.call("GET", "/metrics", raw=True)) if False else await _metrics(server)
+    text = (await ask(server.port, "GET", "/metrics", token=ADMIN_TOKEN)).body.decode()
     assert 'molecule_http_requests_total{method="GET",route="/registry/{id}/peers",status="2xx"} 1' in text
     assert "molecule_mcp_sessions 1" in text
-    assert 'molecule_mcp_sessions_opened_total{how="begun"} 1' in text
-
-
-async def _metrics(server: Running) -> str:
-    from tests.journeys.rawhttp import ask
-    from tests.running import ADMIN_TOKEN
-
-    return (await ask(server.port, "GET", "/metrics", token=ADMIN_TOKEN)).body.decode()
+    assert 'molecule_mcp_sessions_total{how="begun"} 1' in text
 
 
 @requirement("P2", "G1")

@@ -7,20 +7,23 @@ import pytest
 
 from molecule_core.wire.mcp import HANDSHAKE_VERSIONS
 from tests.clocks import FakeClock
-from tests.endpoint.hosts import answering, calling, greeting, line_of, listening, path_of, rpc, told, within
+from tests.endpoint.hosts import (
+    answering,
+    calling,
+    greeting,
+    line_of,
+    listening,
+    path_of,
+    rpc,
+    told,
+    until_answering,
+    until_kept,
+    within,
+)
 from tests.engines import Engine
-from tests.journeys.patience import eventually, until_waiting
+from tests.journeys.patience import until_waiting
 from tests.requirements import requirement
 from tests.running import Running, running
-
-
-async def kept(server: Running, count: int) -> None:
-    """Until so many sessions are kept."""
-
-    async def look() -> int:
-        return len(server.server.mcp.sessions)
-
-    await eventually(look, lambda found: found == count)
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
@@ -126,11 +129,11 @@ async def test_an_unused_session_is_forgotten_after_a_while_and_taken_up_again(
         await clock.advance(60)
         await used.post(rpc("ping"))
         await clock.advance(60)
-        await kept(server, 1)
+        await until_kept(server, 1)
         assert (await unused.post(rpc("ping"))).status == 200
-        await kept(server, 2)
+        await until_kept(server, 2)
         await clock.advance(101)
-        await kept(server, 0)
+        await until_kept(server, 0)
         await used.post(rpc("ping"))
         sleepers = clock.sleepers
         await unused.post(rpc("ping"))
@@ -146,14 +149,11 @@ async def test_a_session_with_an_open_stream_is_in_use(
         async with listening(line):
             await clock.advance(30)
             await clock.advance(30)
-            await kept(server, 1)
-        await kept(server, 1)
-        await eventually(lambda: _advanced(server, clock), lambda found: found == 0)
-
-
-async def _advanced(server: Running, clock: FakeClock) -> int:
-    await clock.advance(21)
-    return len(server.server.mcp.sessions)
+            await until_kept(server, 1)
+        await until_kept(server, 1)
+        await until_answering(server, 0)
+        await clock.advance(21)
+        await until_kept(server, 0)
 
 
 async def test_of_too_many_sessions_the_longest_unused_gives_way_unnoticed(

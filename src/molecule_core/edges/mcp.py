@@ -33,6 +33,7 @@ from molecule_core.edges.mcp_rules import (
     takes_events,
 )
 from molecule_core.edges.mcp_sessions import McpSession, Sessions
+from molecule_core.edges.operations import McpFigures
 from molecule_core.edges.routes import WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import InvalidJson, TooManyOpen
@@ -297,6 +298,11 @@ class McpEdge:
             return _taken()
         told = outlet.answers if isinstance(message, list) else outlet.answers[0]
         return Answer(msgspec.json.encode(told))
+
+    def figures(self) -> McpFigures:
+        """What operators ask."""
+        kept = self.sessions
+        return McpFigures(len(kept), kept.opened, kept.taken_up, len(self.channels), self.channels.cuts)
 
     async def close(self) -> None:
         """The server stops."""
