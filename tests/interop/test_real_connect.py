@@ -10,7 +10,7 @@ from tests.requirements import requirement
 QUESTION = "Which river flows through Ulm?"
 
 
-@requirement("X1")
+@requirement("X1", "G24")
 async def test_a_real_host_that_was_connected_is_seen_answers_and_is_disconnected_again(scene: Scene) -> None:
     await scene.ops.writes(QUESTION)
     before = scene.home.read(scene.told.file)
@@ -31,7 +31,7 @@ async def test_a_real_host_that_was_connected_is_seen_answers_and_is_disconnecte
     assert [name for name in later.mind.asked[0].tools if name.startswith(scene.host.prefix)] == []
 
 
-@requirement("X1")
+@requirement("X1", "G15")
 @pytest.mark.parametrize("host", [CLAUDE], ids=[CLAUDE.name], indirect=True)
 async def test_the_hooks_name_waiting_mail_to_a_real_host_before_its_first_turn(scene: Scene) -> None:
     await scene.ops.writes(QUESTION)

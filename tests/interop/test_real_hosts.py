@@ -50,7 +50,7 @@ async def test_a_message_that_comes_while_a_real_host_waits_ends_the_wait(scene:
     assert await scene.ops.chat() == ANSWERED, visit.told
 
 
-@requirement("X1")
+@requirement("X1", "G14")
 async def test_a_message_that_a_real_host_left_unanswered_is_there_in_its_next_session(scene: Scene) -> None:
     activity_id = await scene.ops.writes(QUESTION)
     scene.configure()
@@ -65,7 +65,7 @@ async def test_a_message_that_a_real_host_left_unanswered_is_there_in_its_next_s
     assert (await scene.ops.became(activity_id))[-1] == "acked"
 
 
-@requirement("X1")
+@requirement("X1", "G3")
 async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene) -> None:
     host = scene.host
     await scene.ops.writes(QUESTION)
@@ -96,7 +96,7 @@ async def test_a_real_host_shows_its_model_what_the_server_says(scene: Scene) ->
         transcript.write(host, transcript.page(scene, visit))
 
 
-@requirement("X1")
+@requirement("X1", "G11")
 async def test_a_real_host_whose_model_names_a_wrong_workspace_is_told_and_answers_rightly(scene: Scene) -> None:
     await scene.ops.writes(QUESTION)
     other = await sitting(scene.ops.server)
@@ -118,7 +118,7 @@ async def test_a_real_host_whose_model_names_a_wrong_workspace_is_told_and_answe
     assert await other.chat() == []
 
 
-@requirement("X1")
+@requirement("X1", "G7", "G11")
 async def test_a_real_host_in_two_workspaces_on_two_servers_answers_each_where_it_was_asked(
     scene: Scene, elsewhere: Sitting
 ) -> None:
