@@ -274,14 +274,7 @@ class Server:
             additions=additions,
         )
         self.mcp = McpEdge(
-            host,
-            guards,
-            org,
-            self.live,
-            clock=clock,
-            randomness=self._randomness,
-            limits=limits,
-            additions=additions,
+            host, guards, org, self.live, clock=clock, randomness=self._randomness, limits=limits, additions=additions
         )
         return self.mcp
 
@@ -289,13 +282,7 @@ class Server:
         """Whoever pushes."""
         clock, limits = self._clock, self.settings.limits
         pushing = Pushing(
-            self.store,
-            org,
-            self._letters,
-            clock=clock,
-            ids=self._ids,
-            randomness=self._randomness,
-            limits=limits,
+            self.store, org, self._letters, clock=clock, ids=self._ids, randomness=self._randomness, limits=limits
         )
         return Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
 
