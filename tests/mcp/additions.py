@@ -15,9 +15,7 @@ from molecule_core.wire.mcp import Calling, Extra, Outcome
 from molecule_core.wire.toolspec import Annotations, Local, ToolError, ToolSpec
 from tests.waits import IN_PROCESS_SECONDS
 
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 SOUND = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 _TEXT = {"type": "text", "text": "Multiple content types test:"}
 _IMAGE = {"type": "image", "data": PIXEL, "mimeType": "image/png"}

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal
 
 import httpx2
-from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
+from mcp import Client
 from tests.journeys.patience import bounded
 from tests.journeys.rawhttp import Reply, Wire, request, wire
 from tests.running import Running, Seat

@@ -60,7 +60,8 @@ HOUSE = (
     ),
     Row("agent", ("agent", "client", "wire", "ground")),
     Row("demo", ("demo", "client", "wire", "ground")),
-    Row("langchain", ("langchain", "client", "wire", "ground")),
+    # Who an agent is stands in its environment, and is read there by one hand.
+    Row("langchain", ("langchain", "agent.config", "client", "wire", "ground")),
     Row("client", ("client", "wire", "ground")),
     Row("store", ("store", "wire.events", "ground")),
     Row("wire", ("wire", "ground")),

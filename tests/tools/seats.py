@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from molecule_core.agent.tools import Caller, Seat, Speaker
+from molecule_core.client.calling import Caller, Seat, Speaker
 from molecule_core.ground.clock import Clock, SystemClock
 from molecule_core.ground.ids import Ids
 from molecule_core.wire.tools import find

@@ -14,8 +14,8 @@ import click
 import msgspec
 
 from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration
-from molecule_core.agent.tools import Caller, Seat, Speaker
 from molecule_core.client.api import Api
+from molecule_core.client.calling import Caller, Seat, Speaker
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.errors import CommandFailed
 from molecule_core.ground.ids import Ids, SystemRandomness

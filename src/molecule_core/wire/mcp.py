@@ -126,8 +126,7 @@ class _Call:
 
 class Session:
     """One client's connection. `send` writes one JSON-RPC message, and may be called while it is still writing another
-    one; whatever it raises ends nothing here. `experimental` says what a client is offered beside the protocol, by what
-    it says of itself."""
+    one; whatever it raises ends nothing here. `experimental`: what a client is offered by what it says of itself."""
 
     def __init__(
         self,
@@ -153,7 +152,7 @@ class Session:
         self._eras = eras
         self._experimental = experimental
         self._on_notification = on_notification
-        self._on_fault = on_fault
+        self._fault = on_fault or (lambda _error: None)
         self._most_calls = most_calls
         self._extra = extra or Extra()
         self._open: dict[str | int, asyncio.Task[None]] = {}
@@ -260,10 +259,6 @@ class Session:
         except Exception as error:  # a lost connection is noticed by whoever reads from it
             self._fault(error)
 
-    def _fault(self, error: BaseException) -> None:
-        if self._on_fault is not None:
-            self._on_fault(error)
-
     # -- requests ------------------------------------------------------------------------------------------------------
 
     async def _serve(self, id_: str | int, method: str, params: dict[str, Any]) -> None:
@@ -317,8 +312,7 @@ class Session:
 
     def _offers(self) -> dict[str, Any]:
         offered = dict(self._experimental(self.client)) if self._experimental is not None else {}
-        experimental = {"experimental": offered} if offered else {}
-        return {"tools": {}, **experimental, **self._extra.capabilities}
+        return {"tools": {}, **({"experimental": offered} if offered else {}), **self._extra.capabilities}
 
     def _itself(self) -> dict[str, str]:
         return {"name": self._host.name, "version": self._host.version}

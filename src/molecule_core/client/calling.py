@@ -1,7 +1,7 @@
 """Runs the registry's tools over the public API: routes as they are declared, and the other verbs without an inbox of
 one's own, by plain claims and acks. For hosts that keep nothing between two calls: the command line, LangChain.
 
-Above: cli, langchain; the agent's process shares `Speaker`. Below: the client, which is loaded with this module.
+Above: cli, langchain; the agent's process may share `Speaker`. Below: the client, the walks of `wire/verbs.py`.
 """
 
 import asyncio
