@@ -117,7 +117,7 @@ NOW = {
     "G2": "The tools keep the arguments of the original ones; the identity is via_workspace, with two aliases.",
     "G3": "Tool names as each runtime has them; hints, result schema, complete results, errors that say what to do.",
     "G24": "connect: a host's configuration printed or applied, undone to the byte, no secret in it; then it is seen.",
-    "G15": "Sessions without channels are told of waiting mail by hooks that take nothing.",
+    "G15h": "Sessions without channels are told of waiting mail by hooks that take nothing.",
     "C81": "Connect wizard: each snippet as written turns every check green (canvas R81).",
     "G4": "Prompt documentation is rendered from the registry; three snapshots, one command writes them anew.",
     "G5": "Ten drift tests; a tool that is missing from one adapter fails.",

@@ -1,7 +1,9 @@
 """`molecule connect` as a person meets it: a seat, a token in a file of its own, a configuration, and the agent."""
 
+import contextlib
 import json
 import os
+import shlex
 import stat
 import tomllib
 from pathlib import Path
@@ -59,6 +61,10 @@ async def test_for_every_host_the_configuration_alone_is_printed_and_the_token_i
             assert "mol_" not in said.out + said.err
             if host.name == "codex":
                 assert tomllib.loads(said.out)["mcp_servers"]["molecule"]["args"] == ["-m", "molecule_core", "mcp"]
+            elif host.name == "claude-code":
+                words = shlex.split(said.err.split("itself: ")[1].splitlines()[0])
+                assert words[:4] == ["claude", "mcp", "add-json", "molecule"]
+                assert json.loads(words[4]) == json.loads(said.out)["mcpServers"]["molecule"]
             elif host.place:
                 assert "molecule" in json.loads(said.out)[host.place[0]]
         (seat,) = await admin.get("/workspaces")
@@ -258,7 +264,24 @@ async def test_it_waits_until_the_agent_is_seen_and_says_how_many_tools_it_has(h
             assert await process.ended() == 0
             assert process.said.endswith("connected, 11 tools\n")
         again = await home.run("connect", "codex", "--workspace", "Ops", "--wait", wait)
-        assert (again.code, again.err.splitlines()[-1]) == (0, "connected, 11 tools")
+        assert (again.code, again.err.splitlines()[-1]) == (0, "connected, 11 tools (it was there before)")
+
+
+@requirement("G24")
+async def test_a_server_that_starts_anew_meanwhile_does_not_end_the_waiting(home: Home, port: int) -> None:
+    args = ("connect", "curl", "--workspace", "Ops", "--create", "--wait", str(int(PROCESS_START_SECONDS)))
+    async with contextlib.AsyncExitStack() as stack:
+        async with serving(home.state, port) as first, client(port) as admin:
+            process = await stack.enter_async_context(home.running(*args))
+            await process.says("waiting")
+            (seat,) = await admin.get("/workspaces")
+            await first.kill()
+        async with serving(home.state, port):
+            token = (home.agents / f"{seat['id']}.curl.token").read_text().strip()
+            async with client(port, token) as agent:
+                await agent.post("/registry/register", {"id": seat["id"], "agent_card": {"name": "C"}})
+            assert await process.ended() == 0
+    assert process.said.splitlines()[-1].startswith("connected")
 
 
 @requirement("G24", "O1")

@@ -44,7 +44,7 @@ async def run(command: list[str]) -> tuple[int, str, str]:
         return code, await process.output(), process.said
 
 
-@requirement("G15", "G24")
+@requirement("G15h", "G24")
 async def test_the_hook_names_how_much_waits_and_from_whom_and_takes_none_of_it(home: Home, port: int) -> None:
     async with serving(home.state, port), client(port) as admin:
         args = ("claude-code", "--workspace", "Ops", "--create", "--apply", "--hooks")
@@ -70,7 +70,7 @@ async def test_the_hook_names_how_much_waits_and_from_whom_and_takes_none_of_it(
             assert "2 messages wait" in (await run(hook(home)))[1]
 
 
-@requirement("G15")
+@requirement("G15h")
 async def test_the_hook_tells_of_every_seat_of_the_host(home: Home, port: int) -> None:
     async with serving(home.state, port), client(port) as admin:
         for name in ("One", "Two"):
@@ -105,7 +105,7 @@ async def deaf(port: int, answer: bytes | None) -> AsyncIterator[None]:
         server.close()
 
 
-@requirement("G15")
+@requirement("G15h")
 @pytest.mark.parametrize("answer", [None, b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", b"\x00\xff", b""])
 async def test_a_server_that_is_down_deaf_or_somebody_else_is_passed_over_in_silence(
     home: Home, port: int, answer: bytes | None
@@ -129,7 +129,7 @@ async def test_a_server_that_is_down_deaf_or_somebody_else_is_passed_over_in_sil
     assert await run(command) == (0, "", "")
 
 
-@requirement("G15")
+@requirement("G15h")
 async def test_it_loads_nothing_heavy_because_it_runs_before_every_prompt() -> None:
     heavy = ("asyncio", "httpx2", "apsw", "uvicorn", "molecule_core.server", "molecule_core.client.api")
     program = (
@@ -142,7 +142,7 @@ async def test_it_loads_nothing_heavy_because_it_runs_before_every_prompt() -> N
     assert (code, out, err) == (0, "loaded []\n", "")
 
 
-@requirement("G15", "O3")
+@requirement("G15h", "O3")
 def test_names_that_others_chose_cannot_look_like_anything_else() -> None:
     mail = {
         "workspace_id": "w",
@@ -160,13 +160,13 @@ def test_names_that_others_chose_cannot_look_like_anything_else() -> None:
     assert plain("Ops") == "Ops"
 
 
-@requirement("G15")
+@requirement("G15h")
 @pytest.mark.parametrize("mail", [None, [], {}, {"waiting": "x"}, {"waiting": 2, "senders": [None]}, {"waiting": 1}, 5])
 def test_an_answer_of_another_shape_says_nothing(mail: object) -> None:
     assert told(mail) == ""
 
 
-@requirement("G15")
+@requirement("G15h")
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"mcpServers": []}', '{"mcpServers": {"molecule": {"env": 1}}}'])
 def test_a_file_without_our_entry_names_no_seat(tmp_path: Path, text: str) -> None:
     file = tmp_path / "file"

@@ -89,7 +89,7 @@ async def waiting(server: Running, seat: Any) -> dict[str, Any]:
     return {name: value for name, value in mail.items() if name != "oldest_at"}
 
 
-@requirement("G15", "M18")
+@requirement("G15h", "M18")
 async def test_mail_that_waits_is_counted_by_sender_until_it_is_acked_and_looking_takes_nothing(
     server: Running,
 ) -> None:
@@ -112,7 +112,7 @@ async def test_mail_that_waits_is_counted_by_sender_until_it_is_acked_and_lookin
     assert await waiting(server, ops) == nothing
 
 
-@requirement("G15")
+@requirement("G15h")
 async def test_what_has_expired_does_not_wait_and_more_than_is_counted_is_said(
     engine: Engine, place: str, tmp_path: Path, clock: FakeClock
 ) -> None:

@@ -174,11 +174,16 @@ def test_a_seat_whose_token_was_written_by_hand_keeps_it_beside_the_new_one() ->
 
 
 @requirement("G24")
-def test_codex_is_told_that_the_tools_need_no_question_unless_a_person_said_otherwise() -> None:
+def test_codex_is_told_to_wait_for_us_and_to_ask_nobody_unless_a_person_said_otherwise() -> None:
     made = with_seat(host("codex"), "# mine\nmodel = 'x' # y\n", COMMAND, ONE)
     assert made.startswith("# mine\nmodel = 'x' # y\n\n[mcp_servers.molecule]\n")
-    assert tomllib.loads(made)["mcp_servers"]["molecule"]["default_tools_approval_mode"] == "approve"
-    own = made.replace('"approve"', '"prompt"')
+    entry = tomllib.loads(made)["mcp_servers"]["molecule"]
+    assert (entry["default_tools_approval_mode"], entry["required"], entry["startup_timeout_sec"]) == (
+        "approve",
+        True,
+        30,
+    )
+    own = made.replace('"approve"', '"prompt"').replace("required = true", "required = false")
     assert with_seat(host("codex"), own, COMMAND, ONE) == own
 
 

@@ -5,6 +5,7 @@ Above: entry, the command line. Below: stdio, host, the dispatcher; engine, once
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Mapping
@@ -18,9 +19,7 @@ from molecule_core.agent.permissions import METHOD as PERMISSION_REQUEST
 from molecule_core.agent.permissions import Permissions
 from molecule_core.agent.stdio import Stdio
 from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import SystemRandomness
 from molecule_core.ground.logs import hide, set_up_logs
-from molecule_core.ground.settings import environment
 from molecule_core.wire.mcp import Eras, Session
 
 _log = logging.getLogger("molecule.agent")
@@ -33,7 +32,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def main() -> int:
     """One life of an agent's process; returns its exit code."""
     try:
-        config = read_configuration(environment())
+        config = read_configuration(os.environ)
     except BadConfiguration as error:
         sys.stderr.write(f"molecule mcp: {error}\n")
         return BAD_CONFIGURATION
@@ -99,7 +98,6 @@ class Process:
         engine = Engine(
             self._config,
             clock=self._clock,
-            randomness=SystemRandomness(),
             card=host.card,
             client=host.client,
             refused=self._refused,

@@ -142,7 +142,8 @@ class Membership:
         back_off = BackOff(self._wishes.retry_seconds, self._wishes.retry_most_seconds, self._shared.randomness)
         while True:
             try:
-                await self._begin()
+                async with self._shared.servers.door(self.url):
+                    await self._begin()
                 back_off.reset()
                 self.state, self.trouble, self._failures = "leading", "", 0
                 await self._work()
@@ -189,6 +190,8 @@ class Membership:
         body = {"id": self.id, "agent_card": card, "delivery_mode": "poll"}
         await self.api().post("/registry/register", body)
         self._was_registered = True
+        if not self._wishes.disable_heartbeat:
+            await self._say_alive()
         if self._wishes.disable_inbox:
             return
         await self._check_cursor()
@@ -242,17 +245,20 @@ class Membership:
     async def _beat(self) -> None:
         """Says that the agent is there. A lost heartbeat is made up by the next one. Raises ApiError if removed."""
         while True:
-            try:
-                await self.api().post("/registry/heartbeat", self._pulse())
-                self._refusals = 0
-            except NoAnswer:
-                pass  # the reader notices too
-            except ApiError as error:
-                if error.code == REMOVED:
-                    raise
-                if error.status in (_UNAUTHORIZED, _FORBIDDEN):
-                    self._refused_beat(error)
             await pause(self._clock, self._wishes.heartbeat_seconds * self._dice())
+            await self._say_alive()
+
+    async def _say_alive(self) -> None:
+        try:
+            await self.api().post("/registry/heartbeat", self._pulse())
+            self._refusals = 0
+        except NoAnswer:
+            pass  # the reader notices too
+        except ApiError as error:
+            if error.code == REMOVED:
+                raise
+            if error.status in (_UNAUTHORIZED, _FORBIDDEN):
+                self._refused_beat(error)
 
     def _refused_beat(self, error: ApiError) -> None:
         self._refusals += 1

@@ -231,10 +231,13 @@ def _print(place: Place, seat: Seat, *, hooks: bool) -> None:
     if host.place:
         click.echo(f"Put this into {place.config}, beside what stands there (--apply does it):", err=True)
         others = [each for each in place.files.seats(host, place.config) if each["id"] != seat.workspace_id]
-    click.echo(hosts.configuration(host, COMMAND, [*others, entry_of_seat(seat)]), nl=False)
+    seats = [*others, entry_of_seat(seat)]
+    click.echo(hosts.configuration(host, COMMAND, seats), nl=False)
     if hooks:
         click.echo(f"And this into {place.settings}:", err=True)
         click.echo(with_hooks("", place.hook), nl=False)
+    if line := hosts.own_command(host, COMMAND, seats):
+        click.echo(f"Or let it write this itself: {line}", err=True)
     if host.note:
         click.echo(host.note, err=True)
 
@@ -253,22 +256,25 @@ def _wait(address: str, seat: Arrival, seconds: int, host: Host) -> None:
     """Says that the agent came, or ends with an exit code of its own."""
     if seconds == 0:
         return
-    click.echo(
-        f"Start {host.title} now; waiting {seconds} s for the agent (Ctrl-C ends only the waiting) ...", err=True
-    )
+    words = f"Start {host.title} now; waiting {seconds} s for the agent (Ctrl-C ends only the waiting) ..."
+
+    def listening() -> None:
+        click.echo(words, err=True)
+
     try:
-        tools = asyncio.run(wait_for_agent(address, seat.token, seat.workspace_id, seconds))
+        seen = asyncio.run(wait_for_agent(address, seat.token, seat.workspace_id, seconds, listening))
     except ApiError as error:
         why = error.problem.get("error", error)
         raise CommandFailed(reason=f"all is configured, but the server lets nobody in with its token: {why}") from None
-    if tools is None:
+    if seen is None:
         click.echo(
             f"Nobody came within {seconds} s. The configuration stands: it counts whenever {host.title} starts. "
             "If it runs already, start it anew; its list of MCP servers says what is wrong.",
             err=True,
         )
         sys.exit(NOT_SEEN)
-    click.echo(f"connected, {tools} tools" if tools else "connected", err=True)
+    tools = f", {seen.tools} tools" if seen.tools else ""
+    click.echo(f"connected{tools}{' (it was there before)' if seen.before else ''}", err=True)
 
 
 # -- the way back ------------------------------------------------------------------------------------------------------

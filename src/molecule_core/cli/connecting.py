@@ -1,6 +1,7 @@
 """What `molecule connect` asks the server: which seat, a token for it, and whether its agent has come."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -101,32 +102,42 @@ async def still_good(address: str, token: str, workspace_id: str) -> bool:
     return False
 
 
-async def wait_for_agent(address: str, token: str, workspace_id: str, seconds: float) -> int | None:
-    """How many tools the agent that comes says it has (0: it does not say); None if none comes in time."""
+class Seen(NamedTuple):
+    """An agent in its seat: how many tools it says it has (0: it does not say), and whether it was there before."""
+
+    tools: int
+    before: bool
+
+
+async def wait_for_agent(
+    address: str, token: str, workspace_id: str, seconds: float, listening: Callable[[], None]
+) -> Seen | None:
+    """The agent that comes, or is there; None if none comes in time. `listening` is called as soon as whoever comes is
+    seen, and again after an interruption. Raises ApiError."""
     clock = SystemClock()
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds), Api(address, token) as api:
             while True:
                 with suppress(NoAnswer):
-                    row = await _seen(api, workspace_id)
-                    if row is not None:
-                        return tools_of(row["agent_card"])
+                    seen = await _seen(api, workspace_id, listening)
+                    if seen is not None:
+                        return seen
                 # The server went away: it is asked again, not without a pause.
                 await clock.wait(asyncio.get_running_loop().create_future(), _BETWEEN_TRIES_SECONDS)
     return None
 
 
-async def _seen(api: Api, workspace_id: str) -> dict[str, Any] | None:
-    """The seat as soon as its agent is there; None if the stream ends before. Raises ApiError, NoAnswer."""
+async def _seen(api: Api, workspace_id: str, listening: Callable[[], None]) -> Seen | None:
+    """The agent as soon as it is there; None if the stream ends before. Raises ApiError, NoAnswer."""
     path = f"/workspaces/{workspace_id}"
     async for frame in api.events():
         if frame.get("event") in _SIGNS and frame.get("workspace_id") == workspace_id:
-            seen: dict[str, Any] = await api.get(path)
-            return seen
+            return Seen(tools_of((await api.get(path))["agent_card"]), before=False)
         if "event" not in frame:  # the greeting: from here on nothing is missed, and what was before is looked up
             row: dict[str, Any] = await api.get(path)
             if row["status"] in _THERE:
-                return row
+                return Seen(tools_of(row["agent_card"]), before=True)
+            listening()
     return None
 
 

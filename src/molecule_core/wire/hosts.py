@@ -150,8 +150,10 @@ def entry(host: Host, command: Sequence[str], seats: Sequence[Mapping[str, Any]]
     if host.name in ("claude-code", "cursor"):
         return {"type": "stdio", **common}
     if host.name == "codex":
-        # Without this word Codex refuses tools that act when nobody can be asked, and the agent falls silent.
-        return {"command": program, "args": arguments, "default_tools_approval_mode": "approve", "env": told}
+        # Codex refuses tools that act when nobody can be asked, and begins a turn without servers that are not ready
+        # within a second or two: both would make the agent fall silent.
+        codex = {"required": True, "startup_timeout_sec": 30, "default_tools_approval_mode": "approve"}
+        return {"command": program, "args": arguments, **codex, "env": told}
     return common
 
 
@@ -177,6 +179,14 @@ def configuration(host: Host, command: Sequence[str], seats: Sequence[Mapping[st
     for name in reversed(host.place):
         whole = {name: whole}
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def own_command(host: Host, command: Sequence[str], seats: Sequence[Mapping[str, Any]]) -> str:
+    """The line by which the host writes our entry itself, where it has one; no secret is in it."""
+    if host.name != "claude-code":
+        return ""
+    made = json.dumps(entry(host, command, seats), ensure_ascii=False)
+    return f"claude mcp add-json {ENTRY} {shlex.quote(made)}"
 
 
 def toml_table(place: Sequence[str], members: Mapping[str, Any]) -> str:
@@ -297,7 +307,7 @@ def _quick(host: Host, seat: Seat) -> ConnectStep | None:
         connect_command(host, seat),
         "sh",
         f"It asks for the token, keeps it in a file of its own, writes {host.file} (with a backup beside it), and "
-        "waits until the agent is seen. `--undo` takes it back.",
+        "waits until the agent is seen. A host that has a seat already keeps it. `--undo` takes it back.",
     )
 
 
