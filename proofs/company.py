@@ -61,7 +61,7 @@ class Company:
         async with Caller(self._server.port, ADMIN_TOKEN) as admin:
             self.inboxes = [Seat(await admin.post("/workspaces", {"name": f"Inbox {n}"})) for n in range(inboxes)]
             seats = [Seat(await admin.post("/workspaces", {"name": f"Sender {n}"})) for n in range(senders // 2)]
-            persons = f"/orgs/{(await admin.get('/orgs'))[0]['id']}/persons"
+            persons = f"/orgs/{(await admin.get('/orgs'))[0]['id']}/people"
             people = [
                 await admin.post(persons, {"name": f"Person {n}", "role": "operator"})
                 for n in range(senders - len(seats))

@@ -11,11 +11,11 @@ from types import ModuleType
 
 from msgspec import NODEFAULT, Struct, inspect
 
-from molecule_core.wire import activity, events, live
+from molecule_core.wire import activity, events, hosts, live
 from molecule_core.wire.events import EVENTS
 
 FROM_THE_PAGE = (live.Subscribe,)
-NOT_SENT = (events.EventShape,)
+NOT_SENT = (events.EventShape, hosts.Host, hosts.Seat)
 WIDTH = 110  # of comments
 
 TYPES: dict[type[inspect.Type], str] = {
@@ -37,7 +37,7 @@ def page() -> Iterator[str]:
         "The protocol of the live channel that this page speaks; a server with a newer one asks for a reload."
     )
     yield f"export const PROTOCOL = {live.PROTOCOL};"
-    shapes = [shape for module in (events, activity, live) for shape in structs_of(module)]
+    shapes = [shape for module in (events, activity, live, hosts) for shape in structs_of(module)]
     for shape in shapes:
         yield from interface(shape)
     yield from frames([shape for shape in shapes if shape.__struct_config__.tag])

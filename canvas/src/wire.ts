@@ -209,6 +209,18 @@ export interface ChatPruned {
   kept: number[];
 }
 
+/** A workspace wrote something down: `scope` (LOCAL, TEAM or GLOBAL) says for whom. What it is, tells a recall. */
+export interface MemoryWritten {
+  memory_id: string;
+  scope: string;
+  namespace: string;
+}
+
+/** A memory is not there any more. */
+export interface MemoryForgotten {
+  memory_id: string;
+}
+
 /** An agent is there. */
 export interface Heartbeat {
   active_tasks: number;
@@ -273,6 +285,23 @@ export interface ChatMessage {
   attachments?: Array<Record<string, unknown>>;
   delivery?: string;
   trouble?: string;
+}
+
+/** Who wrote some of the mail that waits: a workspace, or (with an empty id) a person on the canvas. */
+export interface MailSender {
+  workspace_id: string;
+  name: string;
+  count: number;
+}
+
+/** What waits in an inbox, without any of its words. `more`: there is more than was counted. */
+export interface WaitingMail {
+  workspace_id: string;
+  name: string;
+  waiting: number;
+  more: boolean;
+  oldest_at: string | null;
+  senders: MailSender[];
 }
 
 /** A page of chat, oldest first. `reached_end`: nothing more lies in the direction that was asked for. */
@@ -447,6 +476,30 @@ export interface Session {
   version: string;
 }
 
+/** Something to do: what, the text to paste, and what that text is (a program, or the content of a file). */
+export interface ConnectStep {
+  title: string;
+  text: string;
+  language: string;
+  hint: string;
+}
+
+/** A host that one can choose. */
+export interface HostRow {
+  name: string;
+  title: string;
+  runtime: string;
+}
+
+/** How one host is connected to one workspace: by one command, or by hand. No token stands in it. */
+export interface ConnectPage {
+  host: string;
+  title: string;
+  workspace_id: string;
+  quick: ConnectStep | null;
+  by_hand: ConnectStep[];
+}
+
 /** What the server sends beside events; `type` tells which. */
 export type ServerFrame = Hello | Resumed | Current | SnapshotRequired | Ping;
 
@@ -482,6 +535,8 @@ export interface EventPayloads {
   MESSAGE_REQUEUED: MessageRequeued;
   MESSAGE_DISCARDED: MessageDiscarded;
   CHAT_PRUNED: ChatPruned;
+  MEMORY_WRITTEN: MemoryWritten;
+  MEMORY_FORGOTTEN: MemoryForgotten;
   WORKSPACE_HEARTBEAT: Heartbeat;
   TASK_UPDATED: TaskUpdated;
 }
@@ -522,6 +577,8 @@ export const JOURNALED = [
   "MESSAGE_REQUEUED",
   "MESSAGE_DISCARDED",
   "CHAT_PRUNED",
+  "MEMORY_WRITTEN",
+  "MEMORY_FORGOTTEN",
 ] as const satisfies readonly EventName[];
 
 /** Events without them: the next one makes up for a lost one. */

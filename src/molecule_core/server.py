@@ -14,11 +14,15 @@ from molecule_core.edges.app import App
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.chains import ChainEdge
+from molecule_core.edges.connect import ConnectEdge
 from molecule_core.edges.delivery import DeliveryEdge
 from molecule_core.edges.events import EventEdge
 from molecule_core.edges.files import FileEdge
 from molecule_core.edges.inbox import InboxEdge
 from molecule_core.edges.live import Live
+from molecule_core.edges.mcp import McpEdge
+from molecule_core.edges.mcp_host import Additions, ServerHost
+from molecule_core.edges.memory import MemoryEdge
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.operations import OperationsEdge, RetentionFigures, Sources, StoreFigures
 from molecule_core.edges.orgs import OrgEdge
@@ -40,6 +44,10 @@ from molecule_core.ground.metrics import MessageMeter, RouteMeter
 from molecule_core.ground.net import Fetcher, SafeFetcher
 from molecule_core.ground.settings import Settings, environment
 from molecule_core.ground.tracing import Tracing, tracing_to
+from molecule_core.memory.model import EXPIRY as MEMORY_EXPIRY
+from molecule_core.memory.pruning import MemoryPruning
+from molecule_core.memory.reader import KeyReader, MemoryReader
+from molecule_core.memory.writer import KeyWriter, MemoryWriter
 from molecule_core.messages.delivery import Delivery
 from molecule_core.messages.filing import FileWriter
 from molecule_core.messages.handing import Handing
@@ -90,7 +98,10 @@ class Server:
         randomness: Randomness | None = None,
         fetcher: Fetcher | None = None,
         tracing: Tracing | None = None,
+        mcp_additions: Additions | None = None,
     ) -> None:
+        """`mcp_additions`: tools and methods that only a test's server has."""
+        self._mcp_additions = mcp_additions
         self.settings = settings
         if settings.metrics_token:
             hide(settings.metrics_token)
@@ -117,6 +128,7 @@ class Server:
         self._timers = Timers(self.store, self._clock, self.wakeups)
         self._timers.owner(SWEEP, self._org.sweep)
         self._timers.owner(EXPIRY, self._letters.expire)
+        self._timers.owner(MEMORY_EXPIRY, self._keys.on_due)
         self._timers.owner(UNMENTIONED, self._files.on_due)
         self._timers.owner(RETENTION, self._retention.on_due)
         self._workers: list[asyncio.Task[None]] = []
@@ -185,6 +197,7 @@ class Server:
         tracking = Tracking(store, org, wakeups, clock=clock, circuit_open_until=self.delivery.circuit_open_until)
         disk = Disk(settings.files, reserve=limits.disk_reserve_bytes)
         self._files = FileWriter(store, disk, org, writer, clock=clock, ids=ids, limits=limits)
+        self._keys = KeyWriter(store, org, clock=clock, limits=limits)
         rates = Rates(limits, clock)
         catch_up = store.catch_up if store.shared else None
         guards = Guards(access_reader, org, self._hosts(), settings.cookie, catch_up)
@@ -193,6 +206,7 @@ class Server:
             (
                 JournalPruning(store, lambda: [each.id for each in org.orgs()]),
                 MessagePruning(store, org, limits=limits),
+                MemoryPruning(store, org),
                 AccessPruning(store),
                 HeartbeatPruning(store),
             ),
@@ -224,37 +238,60 @@ class Server:
                 process=self.process,
                 table=self._table,
             ),
-            OrgEdge(org_writer, access_writer, access_reader, org),
+            OrgEdge(org_writer, org),
             PeopleEdge(access_writer, access_reader, self.live, public_url=settings.url),
             WorkspaceEdge(org_writer, org, self._fetcher, public_url=settings.url),
             TreeEdge(org_writer, org, public_url=settings.url),
             TokenEdge(access_writer, access_reader, self.live, public_url=settings.url),
+            ConnectEdge(public_url=settings.url),
             RegistryEdge(org_writer, org, guards, self._fetcher, clock=clock, limits=limits),
             MessageEdge(writer, tracking, rates, counted, limits=limits, tracing=tracing),
             InboxEdge(writer, handing, reader, counted, clock=clock, limits=limits, tracing=tracing),
             DeliveryEdge(tracking, self._letters),
             ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),
+            self._memory(org),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
+            self._mcp_edge(guards, org),
             self._operations(org, reader, counted, refused),
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
-        self.app = App(self.routes, guards, rates, refused, ids=ids, limits=limits, access_log=settings.access_log)
+        self.app = App(
+            self.routes, guards, rates, refused, ids=ids, clock=clock, limits=limits, access_log=settings.access_log
+        )
+
+    def _mcp_edge(self, guards: Guards, org: OrgReader) -> McpEdge:
+        clock, limits, additions = self._clock, self.settings.limits, self._mcp_additions
+        host = ServerHost(
+            lambda call, wish: self.app.ask(call, wish),  # noqa: PLW0108 - the app is made after its routes
+            org,
+            lambda: self.wakeups.closing,
+            clock=clock,
+            ids=self._ids,
+            settings=self.settings,
+            version=self.version,
+            additions=additions,
+        )
+        self.mcp = McpEdge(
+            host, guards, org, self.live, clock=clock, randomness=self._randomness, limits=limits, additions=additions
+        )
+        return self.mcp
 
     def _driver(self, org: OrgReader) -> Delivery:
         """Whoever pushes."""
         clock, limits = self._clock, self.settings.limits
         pushing = Pushing(
-            self.store,
-            org,
-            self._letters,
-            clock=clock,
-            ids=self._ids,
-            randomness=self._randomness,
-            limits=limits,
+            self.store, org, self._letters, clock=clock, ids=self._ids, randomness=self._randomness, limits=limits
         )
         return Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
+
+    def _memory(self, org: OrgReader) -> MemoryEdge:
+        """What agents wish to remember."""
+        store, clock, limits = self.store, self._clock, self.settings.limits
+        reader = MemoryReader(store, org, limits=limits)
+        writer = MemoryWriter(store, org, reader, clock=clock, ids=self._ids, limits=limits)
+        return MemoryEdge(writer, reader, self._keys, KeyReader(store, clock=clock), org, limits=limits)
 
     def _operations(
         self, org: OrgReader, messages: MessageReader, counted: MessageMeter, refused: RouteMeter
@@ -274,6 +311,7 @@ class Server:
             counted=counted,
             store=StoreFigures(store.dialect, store.meter, lambda: store.waiting),
             retention=figures,
+            mcp=self.mcp.figures,
             waits=lambda: self.wakeups.asleep,
             table=self._table,
             refused=refused,
@@ -347,6 +385,7 @@ class Server:
         self.wakeups.close()
         self._closing.set()
         await self.live.close()
+        await self.mcp.close()
         if self._workers:
             await asyncio.gather(*self._workers)
             if self.outdated is None:

@@ -29,7 +29,7 @@ class Stage:
     async def link_for(self, role: str) -> str:
         """A one-time login link for a new person with a role."""
         org_id = (await self.admin.get("/orgs"))[0]["id"]
-        person = await self.admin.post(f"/orgs/{org_id}/persons", {"name": f"A {role}", "role": role})
+        person = await self.admin.post(f"/orgs/{org_id}/people", {"name": f"A {role}", "role": role})
         return str((await self.admin.post(f"/orgs/{org_id}/login-links", {"person_id": person["id"]}))["url"])
 
     async def add(self, name: str, parent: str | None = None, role: str | None = None) -> Seat:

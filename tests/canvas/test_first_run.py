@@ -41,7 +41,7 @@ async def test_the_first_agent_is_seen_to_arrive_and_takes_the_place_of_the_firs
     await page.get_by_role("button", name="Make the seat").click()
     token = await page.get_by_text("This token is shown only now").locator("xpath=../..").locator("code").inner_text()
     steps = page.get_by_role("region", name="Arrival").get_by_role("listitem")
-    await expect(steps.filter(has_text=": done")).to_have_text(["Seat made: done"])
+    await expect(steps.filter(has_text=": done")).to_have_text(["Token made: done"])
     agent = stage.server.api(token)
     (seat,) = await stage.admin.get("/workspaces")
     await agent.post("/registry/register", {"id": seat["id"], "agent_card": {"name": "Scout"}})

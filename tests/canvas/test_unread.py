@@ -96,7 +96,7 @@ async def test_what_arrives_in_an_open_chat_is_read_at_once_in_all_tabs(desk: De
 async def test_what_another_tab_has_read_before_it_came_here_is_not_unread(desk: Desk, page: Page) -> None:
     stage = desk.stage
     (org,) = await stage.admin.get("/orgs")
-    (person,) = await stage.admin.get(f"/orgs/{org['id']}/persons")
+    (person,) = await stage.admin.get(f"/orgs/{org['id']}/people")
     word = {"kind": "read", "owner": f"{org['id']}/{person['id']}", "workspaceId": stage.seats["Lead"].id, "seq": 1}
     other = await desk.tab(page.context, "/app/chat")
     await expect(other.get_by_role("banner")).to_contain_text("Live")

@@ -106,6 +106,8 @@ async def show_seat_made(page: Page, stage: Stage) -> None:
     await page.get_by_label("Name").fill("Newcomer")
     await page.get_by_role("button", name="Make the seat").click()
     await page.get_by_role("button", name="Copy token").wait_for()
+    await page.get_by_text("Or by hand").click()
+    await page.get_by_role("region", name="Keep the token").wait_for()
 
 
 async def show_problems(page: Page, stage: Stage) -> None:

@@ -98,6 +98,12 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "serve": [*serve, "--allowed-host", "--push-network"],
         "up": [*serve, "--allowed-host", "--demo", "--fresh", "--company"],
         "org": ["plan", "apply", "export"],
+        "connect": ["--workspace", "--create", "--parent", "--apply", "--undo", "--hooks", "--own-token", "--server"],
+        "inbox-hook": ["--config", "--seconds"],
+        "mcp": ["MCP server on stdio"],
+        "tool": ["--json", "--workspace", "--list"],
+        "peers": ["--help"],
+        "info": ["--help"],
         "login-link": ["--state-dir", "--port", "--org", "--person"],
         "dead-letters": ["list", "show", "requeue", "discard"],
         "chains": ["list", "show", "release", "end"],
@@ -305,6 +311,22 @@ async def test_up_says_how_to_connect_and_where_the_token_is_without_showing_it(
     assert f"http://127.0.0.1:{port}" in said
     assert str(state / "admin-token") in said
     assert token not in said + process.said
+
+
+@requirement("O1")
+async def test_the_first_thing_that_up_says_is_its_greeting_and_no_log_line_stands_beside_it(
+    state: Path, port: int
+) -> None:
+    env = environment(state, port)
+    del env["MOLECULE_LOG_LEVEL"]
+    # What it says on standard output is to be read while it runs, in order with its log.
+    async with started("sh", "-c", 'exec "$@" 1>&2', "sh", MOLECULE, "up", env=env) as process:
+        await process.says("Ctrl-C")
+        process.send(signal.SIGTERM)
+        assert await process.ended() == 0
+
+    assert process.said.startswith("Molecule ")
+    assert [line for line in process.said.splitlines() if "INFO" in line] == []
 
 
 @requirement("S18", "O1")

@@ -68,14 +68,14 @@ async def test_a_link_is_for_the_organisation_and_the_person_that_are_named(stat
     async with serving(state, port), client(port) as admin:
         org = await admin.post("/orgs", {"name": "Second one"})
         for name, role in (("Ada", "viewer"), ("Grace", "operator")):
-            await admin.post(f"/orgs/{org['id']}/persons", {"name": name, "role": role})
+            await admin.post(f"/orgs/{org['id']}/people", {"name": name, "role": role})
         _, url, _ = await link(state, port, "--org", "Second one", "--person", "Grace")
         reply = await log_in(port, url)
         assert (reply.json["user"]["name"], reply.json["org"]["name"]) == ("Grace", "Second one")
         check_one_line(await link(state, port, "--org", "No such"), "organisation", "No such", "Default", "Second one")
         check_one_line(await link(state, port, "--org", "Second one", "--person", "Alan"), "person", "Ada", "Grace")
         check_one_line(await link(state, port, "--person", "Ada"), "person", "Ada")
-        assert len(await admin.get(f"/orgs/{org['id']}/persons")) == 2
+        assert len(await admin.get(f"/orgs/{org['id']}/people")) == 2
 
 
 @requirement("C74", "O1")

@@ -134,7 +134,7 @@ async def test_removals_need_a_yes_where_nobody_can_be_asked(state: Path, port: 
 async def test_an_owner_uses_a_token_of_their_own(state: Path, port: int, file: Path) -> None:
     async with serving(state, port), client(port) as admin:
         acme = await admin.post("/orgs", {"name": "Acme"})
-        made = await admin.post(f"/orgs/{acme['id']}/persons", {"name": "Ada", "role": "owner"})
+        made = await admin.post(f"/orgs/{acme['id']}/people", {"name": "Ada", "role": "owner"})
         token = {"MOLECULE_TOKEN": made["auth_token"], "MOLECULE_ADMIN_TOKEN": ""}
         address = f"http://127.0.0.1:{port}"
         assert (await org(state, port, "apply", file, "--url", address, **token))[0] == 0

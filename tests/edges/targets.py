@@ -12,6 +12,8 @@ _numbers = itertools.count(1)
 ELSEWHERE = {
     "/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py",
     "/orgs/{org_id}/chains/{root_id}/release": "takes a frozen chain: tests/journeys/test_chains.py",
+    "/mcp": "speaks JSON-RPC: tests/endpoint/",
+    "/workspaces/{id}/mcp": "speaks JSON-RPC: tests/endpoint/",
     "/workspaces/{id}/chat/uploads": "takes a form: tests/edges/test_uploads.py",
     "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/journeys/test_tokens.py",
 }
@@ -55,7 +57,7 @@ async def json_targets(server: Running) -> list[Target]:
     seat = await server.seat("Target")
     await server.let_broadcast(seat.id)
     org = (await server.admin.get("/orgs"))[0]["id"]
-    person = await server.admin.post(f"/orgs/{org}/persons", {"name": "Somebody"})
+    person = await server.admin.post(f"/orgs/{org}/people", {"name": "Somebody"})
     return [
         Target(
             route=route,
@@ -73,7 +75,7 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
     """The least that a route takes."""
     bodies: dict[str, dict[str, Any]] = {
         "/orgs": {"name": f"Org {next(_numbers)}"},
-        "/orgs/{org_id}/persons": {"name": "Somebody"},
+        "/orgs/{org_id}/people": {"name": "Somebody"},
         "/orgs/{org_id}/login-links": {},
         "/workspaces": {"name": "New"},
         "/orgs/{org_id}/people/{person_id}": {},
@@ -86,7 +88,10 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/workspaces/{id}/broadcast": {"message": "hello"},
         "/workspaces/{id}/activity": {"activity_type": "agent_log"},
         "/workspaces/{id}/activity/ack": {"acked_seq": 0},
+        "/workspaces/{id}/activity/release": {"claims": [{"activity_id": "a-1", "attempt": 1}]},
         "/workspaces/{id}/chat/read": {"seq": 0},
+        "/workspaces/{id}/memories": {"content": f"hello {next(_numbers)}"},
+        "/workspaces/{id}/memory": {"key": "a", "value": 1},
         "/registry/register": {"id": seat.id, "agent_card": {}},
         "/registry/heartbeat": {"workspace_id": seat.id},
         "/registry/update-card": {"workspace_id": seat.id, "agent_card": {}},

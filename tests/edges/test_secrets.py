@@ -22,7 +22,7 @@ async def _cast(server: Running) -> tuple[Seat, list[str]]:
     """A seat, and the tokens of the admin, of it and of a person."""
     seat = await server.seat("Canary")
     org = (await server.admin.get("/orgs"))[0]["id"]
-    person = await server.admin.post(f"/orgs/{org}/persons", {"name": "Canary", "role": "viewer"})
+    person = await server.admin.post(f"/orgs/{org}/people", {"name": "Canary", "role": "viewer"})
     return seat, [ADMIN_TOKEN, seat.token, person["auth_token"]]
 
 

@@ -63,5 +63,5 @@ async def cast_of(server: Running) -> Cast:
 
 
 async def _person(server: Running, org_id: str, role: str) -> Credential:
-    answer = await server.admin.post(f"/orgs/{org_id}/persons", {"name": f"{role} of {org_id}", "role": role})
+    answer = await server.admin.post(f"/orgs/{org_id}/people", {"name": f"{role} of {org_id}", "role": role})
     return Credential(answer["auth_token"], "person", org_id, role)

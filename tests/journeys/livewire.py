@@ -135,7 +135,7 @@ async def channel(
 async def token_of(server: Running, role: str = "operator", org_id: str | None = None) -> str:
     """The token of a new person."""
     org_id = org_id or (await server.admin.get("/orgs"))[0]["id"]
-    answer = await server.admin.post(f"/orgs/{org_id}/persons", {"name": f"A {role}", "role": role})
+    answer = await server.admin.post(f"/orgs/{org_id}/people", {"name": f"A {role}", "role": role})
     return str(answer["auth_token"])
 
 

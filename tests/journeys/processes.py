@@ -29,7 +29,8 @@ def environment(state: Path, port: int, **more: str) -> dict[str, str]:
     """What a process needs to know: where it lives. Nothing of a person's own settings comes along."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MOLECULE_", "ADMIN_"))}
     own = {"MOLECULE_STATE_DIR": str(state), "MOLECULE_PORT": str(port), "MOLECULE_ADMIN_TOKEN": ADMIN_TOKEN}
-    return {**kept, **own, **more}
+    # `up` says by itself only what a person must know; tests wait for what is said to machines.
+    return {**kept, **own, "MOLECULE_LOG_LEVEL": "info", **more}
 
 
 class Process:
@@ -96,10 +97,10 @@ class Process:
 
 
 @contextlib.asynccontextmanager
-async def started(*command: str, env: dict[str, str]) -> AsyncIterator[Process]:
+async def started(*command: str, env: dict[str, str], cwd: Path = ROOT) -> AsyncIterator[Process]:
     """A program, killed at the end of the block if it still runs."""
     pipe = asyncio.subprocess.PIPE
-    process = Process(await asyncio.create_subprocess_exec(*command, env=env, stdout=pipe, stderr=pipe, cwd=ROOT))
+    process = Process(await asyncio.create_subprocess_exec(*command, env=env, stdout=pipe, stderr=pipe, cwd=cwd))
     try:
         yield process
     finally:

@@ -41,7 +41,7 @@ async def canaries_of(port: int, admin_token: str = ADMIN_TOKEN) -> Canaries:
         for number in range(20):
             seat = await admin.post("/workspaces", {"name": f"Seat {number}"})
             role = ("viewer", "operator", "owner")[number % 3]
-            person = await admin.post(f"/orgs/{org['id']}/persons", {"name": f"Person {number}", "role": role})
+            person = await admin.post(f"/orgs/{org['id']}/people", {"name": f"Person {number}", "role": role})
             tokens[f"seat {number}"] = seat["connection"]["auth_token"]
             tokens[f"person {number}"] = person["auth_token"]
             seats.append(seat["id"])
@@ -71,7 +71,7 @@ def calls(seat: str, org: str) -> list[tuple[str, str, Any]]:
         ("GET", "/workspaces", None),
         ("GET", f"/registry/{seat}/peers", None),
         ("GET", f"/registry/discover/{seat}", None),
-        ("GET", f"/orgs/{org}/persons", None),
+        ("GET", f"/orgs/{org}/people", None),
         ("GET", f"/orgs/{org}/tree", None),
         ("GET", "/openapi.json", None),
         ("DELETE", f"/workspaces/{seat}", None),

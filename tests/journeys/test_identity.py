@@ -54,8 +54,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/admin/prune"): Rule({"admin"}),
     ("POST", "/orgs"): Rule({"admin"}, body={"name": "New"}),
     ("GET", "/orgs"): Rule({"admin"}),
-    ("POST", "/orgs/{org_id}/persons"): Rule(PEOPLE, "", OWNER, "org", {"name": "New"}),
-    ("GET", "/orgs/{org_id}/persons"): Rule(PEOPLE, "", OWNER, "org"),
+    ("POST", "/orgs/{org_id}/people"): Rule(PEOPLE, "", OWNER, "org", {"name": "New"}),
     ("GET", "/orgs/{org_id}/tree"): Rule(PEOPLE, "", VIEWER, "org"),
     ("POST", "/workspaces"): Rule(PEOPLE, "", OPERATOR, "", {"name": "New"}),
     ("GET", "/workspaces"): Rule(PEOPLE),
@@ -73,6 +72,8 @@ RULES: dict[tuple[str, str], Rule] = {
     ("DELETE", "/workspaces/{id}/tokens/{token_id}"): Rule(PEOPLE, "own", OPERATOR, "path", None, NOT_THERE),
     ("POST", "/workspaces/{id}/external/rotate"): Rule(PEOPLE, "own", OPERATOR, "path", {"grace_seconds": 3600}),
     ("GET", "/workspaces/{id}/external/connection"): Rule(PEOPLE, "own", OPERATOR, "path"),
+    ("GET", "/hosts"): Rule(PEOPLE),
+    ("GET", "/workspaces/{id}/connect"): Rule(PEOPLE, "own", OPERATOR, "path"),
     ("GET", "/orgs/{org_id}/people"): Rule(PEOPLE, "", VIEWER, "org"),
     ("PATCH", "/orgs/{org_id}/people/{person_id}"): Rule(PEOPLE, "", OWNER, "org", {}, NOT_THERE),
     ("DELETE", "/orgs/{org_id}/people/{person_id}"): Rule(PEOPLE, "", OWNER, "org", None, NOT_THERE),
@@ -97,9 +98,11 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/orgs/{org_id}/chains/{root_id}/release"): Rule(PEOPLE, "", OPERATOR, "org", {}),
     ("POST", "/orgs/{org_id}/chains/{root_id}/end"): Rule(PEOPLE, "", OPERATOR, "org"),
     ("GET", "/workspaces/{id}/activity"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("GET", "/workspaces/{id}/waiting"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("GET", "/workspaces/{id}/activities"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/activity"): Rule({"workspace"}, "own", VIEWER, "path", {"activity_type": "agent_log"}),
     ("POST", "/workspaces/{id}/activity/ack"): Rule({"workspace"}, "own", VIEWER, "path", {"acked_seq": 0}),
+    ("POST", "/workspaces/{id}/activity/release"): Rule({"workspace"}, "own", VIEWER, "path", {"claims": []}),
     ("GET", "/workspaces/{id}/chat-history"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/chat/read"): Rule(PEOPLE, "own", VIEWER, "path", {"seq": 0}),
     ("POST", "/workspaces/{id}/chat/uploads"): Rule(EVERYBODY, "talk", OPERATOR, "path"),
@@ -108,6 +111,13 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/workspaces/{id}/pending-uploads/{file_id}/content"): Rule({"workspace"}, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/pending-uploads/{file_id}/ack"): Rule({"workspace"}, "own", VIEWER, "path"),
     ("GET", "/uploads/limits"): Rule(EVERYBODY),
+    ("GET", "/workspaces/{id}/memories"): Rule(EVERYBODY, "own", OPERATOR, "path"),
+    ("POST", "/workspaces/{id}/memories"): Rule(EVERYBODY, "own", OPERATOR, "path", {"content": "hi"}),
+    ("DELETE", "/workspaces/{id}/memories/{memory_id}"): Rule(EVERYBODY, "own", OPERATOR, "path", finds_nothing=True),
+    ("GET", "/workspaces/{id}/memory"): Rule(EVERYBODY, "own", OPERATOR, "path"),
+    ("POST", "/workspaces/{id}/memory"): Rule(EVERYBODY, "own", OPERATOR, "path", {"key": "k", "value": 1}),
+    ("GET", "/workspaces/{id}/memory/{key}"): Rule(EVERYBODY, "own", OPERATOR, "path", finds_nothing=True),
+    ("DELETE", "/workspaces/{id}/memory/{key}"): Rule(EVERYBODY, "own", OPERATOR, "path", finds_nothing=True),
     ("GET", "/workspaces/{id}/a2a/queue/{queue_id}"): Rule(EVERYBODY, "talk", VIEWER, "path", finds_nothing=True),
     ("GET", "/workspaces/{id}/messages/{activity_id}/ticks"): Rule(
         EVERYBODY, "talk", VIEWER, "path", finds_nothing=True
@@ -120,6 +130,10 @@ RULES: dict[tuple[str, str], Rule] = {
     ("DELETE", "/workspaces/{id}/dead-letters/{activity_id}"): Rule(
         PEOPLE, "own", OPERATOR, "path", finds_nothing=True
     ),
+}
+RULES |= {(method, "/mcp"): Rule({"workspace"}) for method in ("POST", "GET", "DELETE")}
+RULES |= {
+    (method, "/workspaces/{id}/mcp"): Rule({"workspace"}, "own", VIEWER, "path") for method in ("POST", "GET", "DELETE")
 }
 # Their answer goes on, and takes the connection with it.
 ENDLESS = {"/events/stream", "/workspaces/{id}/events/stream"}
@@ -344,7 +358,7 @@ async def test_what_a_workspace_claims_about_identity_is_dropped(server: Running
 async def test_a_persons_message_carries_who_the_credential_says_they_are(server: Running) -> None:
     ops = await server.seat("Ops")
     org_id = (await server.admin.get("/orgs"))[0]["id"]
-    ann = await server.admin.post(f"/orgs/{org_id}/persons", {"name": "Ann", "role": "operator"})
+    ann = await server.admin.post(f"/orgs/{org_id}/people", {"name": "Ann", "role": "operator"})
 
     reply = await ask(server.port, "POST", f"/workspaces/{ops.id}/a2a", forged("hello"), token=ann["auth_token"])
 

@@ -100,7 +100,7 @@ async def test_a_name_that_people_cannot_read_is_refused(server: Running) -> Non
             ("POST", "/workspaces"),
             ("PATCH", f"/workspaces/{seat.id}"),
             ("POST", "/orgs"),
-            ("POST", f"/orgs/{org_id}/persons"),
+            ("POST", f"/orgs/{org_id}/people"),
         ):
             error = await refused(server.admin.call(method, path, body={"name": name}))
             assert (error.status, error.code) == (422, "invalid_name"), (path, name)
@@ -352,6 +352,7 @@ async def test_a_removed_seats_token_opens_nothing_any_more(server: Running) -> 
         ("POST", f"/workspaces/{gone.id}/notify", {"message": "hi"}),
         ("POST", f"/workspaces/{gone.id}/activity", {"activity_type": "agent_log"}),
         ("POST", f"/workspaces/{gone.id}/activity/ack", {"acked_seq": 0}),
+        ("POST", f"/workspaces/{gone.id}/activity/release", {"claims": []}),
         ("POST", f"/workspaces/{gone.id}/a2a", text),
         ("POST", f"/workspaces/{peer.id}/a2a", text),
         ("GET", f"/workspaces/{peer.id}", None),

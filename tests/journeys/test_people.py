@@ -27,7 +27,7 @@ class Member:
 
 async def member(server: Running, role: str, name: str = "Ada") -> Member:
     """A new person."""
-    return Member(server, await server.admin.post(f"{await org(server)}/persons", {"name": name, "role": role}))
+    return Member(server, await server.admin.post(f"{await org(server)}/people", {"name": name, "role": role}))
 
 
 async def org(server: Running) -> str:

@@ -77,7 +77,7 @@ def code_of(link: dict[str, Any]) -> str:
 async def logged_in(server: Running, role: str = "owner") -> Browser:
     """A browser in which somebody of this role has logged in."""
     org_id = server.server.registry.orgs()[0].id
-    person = await server.admin.post(f"/orgs/{org_id}/persons", {"name": f"The {role}", "role": role})
+    person = await server.admin.post(f"/orgs/{org_id}/people", {"name": f"The {role}", "role": role})
     browser = Browser(server)
     reply = await browser.log_in(code_of(await link_of(server, person_id=person["id"])))
     assert reply.status == 200, reply
@@ -186,7 +186,7 @@ async def test_what_is_no_code_lets_nobody_in(server: Running) -> None:
 @requirement("C74", "S20")
 async def test_only_owners_make_links_and_only_for_people_of_their_organisation(server: Running) -> None:
     org_id, other = server.server.registry.orgs()[0].id, await server.org("Other")
-    stranger = await server.admin.post(f"/orgs/{other}/persons", {"name": "S", "role": "owner"})
+    stranger = await server.admin.post(f"/orgs/{other}/people", {"name": "S", "role": "owner"})
     path = f"/orgs/{org_id}/login-links"
     for role in ("viewer", "operator"):
         api = server.api(await token_of(server, role))
@@ -204,7 +204,7 @@ async def test_links_that_are_asked_for_at_once_make_one_first_owner(server: Run
     links = await asyncio.gather(*(link_of(server) for _ in range(6)))
     assert len({link["person_id"] for link in links}) == 1
     assert len({code_of(link) for link in links}) == 6
-    persons = await server.admin.get(f"/orgs/{server.server.registry.orgs()[0].id}/persons")
+    persons = await server.admin.get(f"/orgs/{server.server.registry.orgs()[0].id}/people")
     assert [person["role"] for person in persons] == ["owner"]
 
 

@@ -112,7 +112,7 @@ async def test_everything_about_seats_survives_a_restart(
         lead, gone = await server.seat("Lead", role="leads"), await server.seat("Gone")
         child = await server.seat("Child", parent_id=lead.id, external=True)
         org_id = (await server.admin.get("/orgs"))[0]["id"]
-        viewer = await server.admin.post(f"/orgs/{org_id}/persons", {"name": "V", "role": "viewer"})
+        viewer = await server.admin.post(f"/orgs/{org_id}/people", {"name": "V", "role": "viewer"})
         await beat(child, active_tasks=3, error_rate=0.25, uptime_seconds=5)
         await lead.api.post("/registry/register", {"id": lead.id, "agent_card": {"name": "Card"}})
         await remove(server.admin, gone)

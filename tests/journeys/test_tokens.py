@@ -217,7 +217,7 @@ async def test_the_connection_is_shown_again_but_for_the_token(server: Running) 
 async def person_of(server: Running, role: str) -> tuple[str, str, Any]:
     """(path of the tokens, own token, client) of a new person."""
     org_id = (await server.admin.get("/orgs"))[0]["id"]
-    made = await server.admin.post(f"/orgs/{org_id}/persons", {"name": f"A {role}", "role": role})
+    made = await server.admin.post(f"/orgs/{org_id}/people", {"name": f"A {role}", "role": role})
     return f"/orgs/{org_id}/people/{made['id']}/tokens", made["auth_token"], server.api(made["auth_token"])
 
 

@@ -39,6 +39,15 @@ def test_the_file_beats_the_default_the_environment_the_file_and_a_flag_all(file
     assert load_settings(_with_file(file, text), {}).port == 1001
 
 
+@requirement("O1")
+def test_what_a_verb_has_instead_of_the_default_is_beaten_by_whatever_somebody_chose(file: Path) -> None:
+    usual = {"log_level": "warning"}
+    assert load_settings({}, {"log_level": None}, usual).log_level == "warning"
+    assert load_settings(_with_file(file, 'log_level = "info"'), {}, usual).log_level == "info"
+    assert load_settings({"MOLECULE_LOG_LEVEL": "debug"}, {}, usual).log_level == "debug"
+    assert load_settings({}, {"log_level": "error"}, usual).log_level == "error"
+
+
 VALUES: dict[str, tuple[str, Any]] = {
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("9000", 9000),

@@ -38,12 +38,16 @@ EDGES = (
 
 HOUSE = (
     Row("__init__", ()),
+    # `python -m molecule_core`: how hosts start the command from any folder.
+    Row("__main__", ("entry",)),
     # store.backup, store.copies: backup, restore and doctor work on a store without a server; store.database: which
     # schema this version knows.
     Row(
         "cli",
         ("cli", "server", "serving", "demo", "agent", "client", "wire", "ground", "store.{backup,copies,database}"),
     ),
+    # The command's own beginning: straight to an agent's process, or to the command line.
+    Row("entry", ("cli", "agent.main")),
     Row("server", ("edges", "views", "slices", "store", "ground")),
     # The wired server in a process: the listener is uvicorn's, the connections are ours.
     Row("serving", ("server", "edges.protocol", "ground")),
@@ -56,7 +60,8 @@ HOUSE = (
     ),
     Row("agent", ("agent", "client", "wire", "ground")),
     Row("demo", ("demo", "client", "wire", "ground")),
-    Row("langchain", ("langchain", "client", "wire", "ground")),
+    # Who an agent is stands in its environment, and is read there by one hand; so is what a refusal says to a model.
+    Row("langchain", ("langchain", "agent.{config,speaking}", "client", "wire", "ground")),
     Row("client", ("client", "wire", "ground")),
     Row("store", ("store", "wire.events", "ground")),
     Row("wire", ("wire", "ground")),
@@ -127,6 +132,10 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "people": ("rules", "model", "memory"),
         "writer": (*INSIDE["writer"], "memory", "people"),
     },
+    "memory": {
+        # Which shelves somebody may read is decided by the rules, for every read anew.
+        "reader": (*INSIDE["reader"], "rules"),
+    },
     "threads": {
         "waiting": ("reader", "rules", "model"),
     },
@@ -143,6 +152,7 @@ HANDS: dict[str, tuple[str, ...]] = {
     "messages": ("writer", "chains", "broadcasts", "handing", "letters", "pushing", "filing", "pruning"),
     "org": ("writer", "seats", "pruning"),
     "access": ("writer", "people", "pruning"),
+    "memory": ("writer", "pruning"),
 }
 
 

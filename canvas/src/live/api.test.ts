@@ -57,7 +57,7 @@ test("no answer is told from a refusal", async () => {
 });
 
 test("a new seat's commands come with its token", async () => {
-  const { api, fetched } = answering({ id: "n", name: "Nora 2", connection: { auth_token: "t", curl: "curl t", python: "py t" } }, 201);
-  expect(await api.createSeat({ name: "Nora" })).toEqual({ id: "n", name: "Nora 2", token: "t", curl: "curl t", python: "py t" });
+  const { api, fetched } = answering({ id: "n", name: "Nora 2", connection: { auth_token: "t" } }, 201);
+  expect(await api.createSeat({ name: "Nora" })).toEqual({ id: "n", name: "Nora 2", token: "t" });
   expect(JSON.parse(String((fetched.mock.calls[0] as [string, RequestInit])[1].body))).toEqual({ name: "Nora", external: true });
 });

@@ -4,18 +4,17 @@ import type { Attachment } from "../state/model";
 import { chainOf, deadLetterOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/reading";
 import type { UploadLimits } from "../text/files";
-import type { ChatPage, Session, Snapshot } from "../wire";
+import type { ChatPage, ConnectPage, HostRow, Session, Snapshot } from "../wire";
 import { NoAnswer, Refusal, sentence } from "./answers";
 import { upload, type Watch } from "./upload";
 
 export { NoAnswer, Refusal };
 
+/** A seat that was just made. */
 export interface Connection {
   id: string;
   name: string;
   token: string;
-  curl: string;
-  python: string;
 }
 
 /** Somebody who belongs to the organisation, or is invited to. */
@@ -27,6 +26,7 @@ export interface Person {
 
 interface NewSeat {
   name: string;
+  runtime?: string;
   parent_id?: string;
   role?: string;
 }
@@ -177,9 +177,17 @@ export class Api {
       id: said("id"),
       name: said("name") || wanted.name,
       token: said("connection", "auth_token"),
-      curl: said("connection", "curl"),
-      python: said("connection", "python"),
     };
+  }
+
+  /** Where agents can live. */
+  hosts(): Promise<HostRow[]> {
+    return this.ask<HostRow[]>("GET", "/hosts");
+  }
+
+  /** What to do on the agent's machine to connect a host. */
+  connectPage(workspaceId: string, host: string): Promise<ConnectPage> {
+    return this.ask<ConnectPage>("GET", `${seat(workspaceId)}/connect?host=${encodeURIComponent(host)}`);
   }
 
   private async ask<T>(method: Method, path: string, body?: unknown, more?: RequestInit): Promise<T> {

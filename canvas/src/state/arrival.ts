@@ -1,8 +1,9 @@
 /** How far an agent has come that is being connected. */
 
 import type { Chat, Workspace } from "./model";
+import { list, number } from "./reading";
 
-type StepName = "seat" | "registered" | "heartbeat" | "stored" | "answered";
+type StepName = "token" | "contact" | "registered" | "heartbeat" | "read" | "answered";
 
 export interface ArrivalStep {
   name: StepName;
@@ -25,32 +26,54 @@ export function arrivalSteps({ workspace, chat, registeredAt }: Seen): ArrivalSt
   const lines = chat?.lines ?? [];
   const asked = lines.find((line) => line.author === "user");
   const answered = asked !== undefined && lines.some((line) => line.author === "agent" && line.seq > asked.seq);
+  const read = answered || asked?.delivery === "handed_over" || asked?.delivery === "acked";
   const heard = workspace?.last_heard_at ?? null;
+  const card = workspace?.agent_card ?? null;
   return [
-    { name: "seat", done: workspace !== undefined, title: "Seat made", cause: "" },
+    { name: "token", done: workspace !== undefined, title: "Token made", cause: "" },
+    {
+      name: "contact",
+      done: heard !== null || card !== null || registeredAt !== null || read,
+      title: "First contact",
+      cause: "Was the host started after it was configured? Can its machine reach this server\u2019s address? A wrong token answers 401; the host\u2019s list of MCP servers shows it.",
+    },
     {
       name: "registered",
-      done: registeredAt !== null,
-      title: "Agent registered",
-      cause: "Did the command run to its end? Can that machine reach this server's address? A wrong token answers 401.",
+      done: card !== null,
+      title: `Agent registered${toolsText(card)}`,
+      cause: "It asks this server, but has not said who it is: POST /registry/register does that, and molecule mcp by itself.",
     },
     {
       name: "heartbeat",
       done: registeredAt !== null && heard !== null && heard > registeredAt,
-      title: "First heartbeat",
+      title: "Heartbeat",
       cause: "The agent registered and was not heard since. It must call its heartbeat every 30 seconds, or wait for messages.",
     },
     {
-      name: "stored",
-      done: asked !== undefined,
-      title: "Test message stored for it",
-      cause: "Send the test message when the agent is there.",
+      name: "read",
+      done: read,
+      title: "First message read",
+      cause:
+        asked === undefined
+          ? "Send the test message when the agent is there."
+          : "The message waits for the agent, which has to ask for it: tell it to look into its Molecule inbox.",
     },
     {
       name: "answered",
       done: answered,
-      title: "Its answer came",
-      cause: "The message waits for the agent. An answer counts only if it comes through Molecule: text in the agent's own terminal is not seen here.",
+      title: "First answer",
+      cause: "An answer counts only if it comes through Molecule: text in the agent\u2019s own terminal is not seen here.",
     },
   ];
+}
+
+/** Whether the test message was asked for already. */
+export function wasAsked(chat: Chat | undefined): boolean {
+  return chat?.lines.some((line) => line.author === "user") ?? false;
+}
+
+/** How many tools an agent card tells, in words; nothing if it does not. */
+function toolsText(card: unknown): string {
+  const count = number(card, "tools") ?? list(card, "tools").length;
+  return count > 0 ? `, ${count} tools` : "";
 }

@@ -1,27 +1,28 @@
-/** The seat that was made: the commands that take it, and how far its agent has come. */
+/** The seat that was made: its token, what to do with it, and how far its agent has come. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useApp, useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
-import { Command } from "../parts/Command";
 import { CopyButton } from "../parts/CopyButton";
 import { Icon } from "../parts/Icon";
 import { useNow } from "../parts/now";
 import type { Connection } from "../live/api";
-import { arrivalSteps, STALLED_MS, type ArrivalStep } from "../state/arrival";
+import { arrivalSteps, STALLED_MS, wasAsked, type ArrivalStep } from "../state/arrival";
 import css from "./ConnectView.module.css";
+import { HowTo } from "./HowTo";
+import type { Hosts } from "./useHosts";
 
 const TEST_MESSAGE = "Hello! Please answer this message with one sentence, so that I see that you are connected.";
 
 interface Props {
   connection: Connection;
+  hosts: Hosts;
   onHide: () => void;
   onAnother: () => void;
 }
 
-export function Arrival({ connection, onHide, onAnother }: Props) {
+export function Arrival({ connection, hosts, onHide, onAnother }: Props) {
   const { router } = useApp();
-  const hidden = connection.token === "";
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
   return (
@@ -30,12 +31,7 @@ export function Arrival({ connection, onHide, onAnother }: Props) {
         The seat “{connection.name}” is made
       </h3>
       <Token token={connection.token} onHide={onHide} />
-      <section className={css.box} aria-label="Commands">
-        <h4>Run an agent with Python</h4>
-        <Command label="the command that runs the example agent" text={connection.python} masked={hidden ? connection.python : undefined} />
-        <h4>Or try it by hand with curl</h4>
-        <Command label="the commands that register and wait for a message" text={connection.curl} masked={hidden ? connection.curl : undefined} />
-      </section>
+      <HowTo workspaceId={connection.id} hosts={hosts} />
       <Checklist workspaceId={connection.id} />
       <div className={css.after}>
         <Button kind="primary" onClick={() => router.go({ view: "org", focus: connection.id, panel: "chat", filter: "" })}>
@@ -82,6 +78,7 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
   const waitingFor = steps.find((step) => !step.done);
   const stalled = useStalled(waitingFor?.name);
   const [sent, setSent] = useState(false);
+  const asked = wasAsked(chat);
   const send = (): void => {
     setSent(true);
     void desk.write(workspaceId, TEST_MESSAGE);
@@ -99,7 +96,7 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
                 <span className="visually-hidden">{step.done ? ": done" : ": not yet"}</span>
               </p>
               {step === waitingFor && stalled && <p className={css.hint}>{step.cause}</p>}
-              {step.name === "stored" && !step.done && registeredAt !== null && (
+              {step.name === "read" && !asked && registeredAt !== null && (
                 <Button disabled={sent} onClick={send}>
                   {sent ? "Sending…" : "Send the test message"}
                 </Button>

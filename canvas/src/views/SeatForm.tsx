@@ -7,9 +7,10 @@ import { wordsOf, type Connection } from "../live/api";
 import { childrenOf, type Tree } from "../state/tree";
 import { plural } from "../text/words";
 import css from "./ConnectView.module.css";
+import { HostSelect, type Hosts } from "./useHosts";
 import { treeOf } from "./useOrg";
 
-export function SeatForm({ onMade }: { onMade: (connection: Connection) => void }) {
+export function SeatForm({ hosts, onMade }: { hosts: Hosts; onMade: (connection: Connection) => void }) {
   const desk = useDesk();
   const longest = useData((state) => state.limits.name_length);
   const [name, setName] = useState("");
@@ -30,7 +31,11 @@ export function SeatForm({ onMade }: { onMade: (connection: Connection) => void 
     setBusy(true);
     setProblem(null);
     try {
-      const optional = { ...(parent === "" ? {} : { parent_id: parent }), ...(role.trim() === "" ? {} : { role: role.trim() }) };
+      const optional = {
+        ...(hosts.chosen === null ? {} : { runtime: hosts.chosen.runtime }),
+        ...(parent === "" ? {} : { parent_id: parent }),
+        ...(role.trim() === "" ? {} : { role: role.trim() }),
+      };
       onMade(await desk.api.createSeat({ name: name.trim(), ...optional }));
     } catch (error) {
       setProblem(wordsOf(error));
@@ -44,9 +49,10 @@ export function SeatForm({ onMade }: { onMade: (connection: Connection) => void 
   return (
     <form className={css.form} onSubmit={(event) => void submit(event)} noValidate>
       <p className={css.lead}>
-        An agent works from a seat. Make one here; the next page has the command that puts your agent in it, and shows when it
-        has arrived.
+        An agent works from a seat. Make one here; the next page says how to put your agent in it, and shows when it has
+        arrived.
       </p>
+      <HostSelect hosts={hosts} />
       <div className={css.field}>
         <label htmlFor={`${id}name`}>Name</label>
         <input

@@ -50,16 +50,17 @@ test("a seat's token is shown once, and is nowhere after it was hidden", async (
   const bench = new Bench();
   bench.server.do({ verb: "create", id: "lead", parent: null });
   bench.load();
-  const create = vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN, curl: `curl -H ${TOKEN}`, python: `TOKEN=${TOKEN} python` });
+  const create = vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
   bench.show(<ConnectView />);
+  await settled();
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
   expect(screen.getByRole("alert").textContent).toContain("Give the agent a name");
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: " Nora " } });
   fireEvent.change(screen.getByLabelText("Answers to"), { target: { value: "lead" } });
   fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
   await settled();
-  expect(create).toHaveBeenCalledExactlyOnceWith({ name: "Nora", parent_id: "lead" });
-  expect(document.body.innerHTML.split(TOKEN).length - 1).toBe(3);
+  expect(create).toHaveBeenCalledExactlyOnceWith({ name: "Nora", parent_id: "lead", runtime: "codex" });
+  expect(document.body.innerHTML.split(TOKEN).length - 1).toBe(1);
   fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
   expect(document.body.innerHTML).not.toContain(TOKEN);
   expect(JSON.stringify(localStorage) + location.href).not.toContain(TOKEN);
@@ -78,7 +79,7 @@ test("what the server refuses is told where it was asked", async () => {
 test("the checklist turns green as the agent arrives", async () => {
   const bench = new Bench();
   bench.load();
-  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN, curl: "", python: "" });
+  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
   vi.spyOn(bench.api, "send").mockResolvedValue({});
   bench.show(<ConnectView />);
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
@@ -87,16 +88,57 @@ test("the checklist turns green as the agent arrives", async () => {
   const done = (): string[] => screen.getAllByRole("listitem").filter((item) => item.textContent?.includes(": done")).map((item) => item.querySelector("p")?.firstChild?.textContent ?? "");
   expect(done()).toEqual([]);
   bench.server.do({ verb: "create", id: "n", parent: null });
+  bench.deliver();
+  expect(done()).toEqual(["Token made"]);
   bench.server.do({ verb: "online", id: "n" });
   bench.deliver();
-  expect(done()).toEqual(["Seat made", "Agent registered"]);
+  expect(done()).toEqual(["Token made", "First contact"]);
+  bench.server.do({ verb: "card", id: "n" });
+  bench.deliver();
+  expect(done()).toEqual(["Token made", "First contact", "Agent registered"]);
   bench.server.do({ verb: "online", id: "n" });
   bench.deliver();
+  expect(done()).toEqual(["Token made", "First contact", "Agent registered", "Heartbeat"]);
   fireEvent.click(screen.getByRole("button", { name: "Send the test message" }));
   bench.server.do({ verb: "ask", id: "n", text: "hello" });
+  bench.deliver();
+  expect(done()).toHaveLength(4);
+  bench.server.do({ verb: "hand_over", id: "n", count: 1 });
+  bench.deliver();
+  expect(done()).toEqual(["Token made", "First contact", "Agent registered", "Heartbeat", "First message read"]);
   bench.server.do({ verb: "answer", id: "n", text: "hello yourself" });
   bench.deliver();
-  expect(done()).toHaveLength(5);
+  expect(done()).toHaveLength(6);
+  expect(screen.getByText("The agent is connected.")).toBeTruthy();
+});
+
+test("another host shows its own lines, and one without a command shows them at once", async () => {
+  const bench = new Bench().load();
+  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  bench.show(<ConnectView />);
+  await settled();
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
+  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  await settled();
+  expect(screen.getByRole("region", { name: "The quick way" }).textContent).toContain("--workspace n");
+  expect(screen.getByText("Or by hand").closest("details")?.open).toBe(false);
+  fireEvent.change(screen.getByLabelText("It lives in"), { target: { value: "curl" } });
+  await settled();
+  expect(screen.queryByText("Or by hand")).toBeNull();
+  expect(screen.getByRole("region", { name: "Lines for curl" }).textContent).toContain("lines of curl for n");
+});
+
+test("a server that does not tell the hosts is said, and a seat can be made all the same", async () => {
+  const bench = new Bench().load();
+  vi.spyOn(bench.api, "hosts").mockRejectedValue(new NoAnswer("The server did not answer."));
+  const create = vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  bench.show(<ConnectView />);
+  await settled();
+  expect(screen.getByRole("alert").textContent).toBe("The server did not answer.");
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
+  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  await settled();
+  expect(create).toHaveBeenCalledExactlyOnceWith({ name: "Nora" });
 });
 
 test("choices are kept for the browser", () => {

@@ -10,7 +10,7 @@ import { applyAll } from "../state/apply";
 import { applySnapshot } from "../state/snapshot";
 import { memoryVault, ModelServer } from "../state/testing";
 import type { Vault } from "../state/vault";
-import type { Session } from "../wire";
+import type { ConnectPage, ConnectStep, HostRow, Session } from "../wire";
 
 /** What a browser has and the tests' document has not. */
 export function completeWindow(): void {
@@ -25,6 +25,19 @@ export function completeWindow(): void {
   HTMLDialogElement.prototype.showModal ??= function showModal(this: HTMLDialogElement) {
     this.open = true;
   };
+}
+
+const HOSTS: HostRow[] = [
+  { name: "codex", title: "Codex", runtime: "codex" },
+  { name: "curl", title: "curl", runtime: "generic-mcp" },
+];
+
+/** What the server says of a host: one command where it has a configuration, and lines to paste. */
+function pageOf(workspaceId: string, host: string): ConnectPage {
+  const step = (title: string, text: string): ConnectStep => ({ title, text, language: "sh", hint: `How to: ${title}` });
+  const quick = host === "codex" ? step("The quick way", `molecule connect codex --workspace ${workspaceId}`) : null;
+  const by_hand = [step("Keep the token", "cat > token"), step(`Lines for ${host}`, `lines of ${host} for ${workspaceId}`)];
+  return { host, title: host, workspace_id: workspaceId, quick, by_hand };
 }
 
 export class Bench {
@@ -42,6 +55,8 @@ export class Bench {
     this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined });
     vi.spyOn(this.api, "markRead").mockResolvedValue({});
     vi.spyOn(this.api, "people").mockResolvedValue([]);
+    vi.spyOn(this.api, "hosts").mockResolvedValue(HOSTS);
+    vi.spyOn(this.api, "connectPage").mockImplementation((id, host) => Promise.resolve(pageOf(id, host)));
     vi.spyOn(this.api, "invitations").mockResolvedValue([]);
     vi.spyOn(this.api, "uploadLimits").mockResolvedValue({ fileBytes: 1_000_000, files: 3 });
     vi.spyOn(this.api, "history").mockImplementation((id) => Promise.resolve({ messages: this.server.history(id), reached_end: true }));

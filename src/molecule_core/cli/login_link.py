@@ -39,7 +39,7 @@ async def _link(url: str, token: str, org: str | None, person: str | None) -> st
         org_id = _pick(await api.get("/orgs"), org, "organisation")
         wanted = None
         if person is not None:
-            wanted = _pick(await api.get(f"/orgs/{org_id}/persons"), person, "person")
+            wanted = _pick(await api.get(f"/orgs/{org_id}/people"), person, "person")
         link = await api.post(f"/orgs/{org_id}/login-links", {"person_id": wanted})
         return str(link["url"])
 

@@ -15,6 +15,8 @@ from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN, new_admin_token
 
 F = TypeVar("F", bound=Callable[..., Any])
 ADMIN_TOKEN_FILE = "admin-token"
+TOKEN_VARIABLE = "MOLECULE_TOKEN"
+"""Holds the token of an owner who works with a server on another machine."""
 BACKUP_STAMP = "last-backup"
 """A file of the state folder whose time tells of the last backup."""
 
@@ -49,7 +51,11 @@ def serve_options(command: F) -> F:
         ),
         click.option("--public-url", help="The address that agents and people are told, behind a proxy."),
         click.option("--log-format", type=click.Choice(["text", "json"]), help="How to log.  [default: text]"),
-        click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="What to log."),
+        click.option(
+            "--log-level",
+            type=click.Choice(["debug", "info", "warning", "error"]),
+            help="What to log.  [default: info; with up: warning]",
+        ),
         click.option("--port", type=int, help="[default: 8080]"),
         click.option("--host", help="[default: 127.0.0.1]"),
     ):
@@ -57,9 +63,20 @@ def serve_options(command: F) -> F:
     return state_options(command)
 
 
-def settings_from(**flags: Any) -> Settings:
-    """The settings in force for these flags."""
-    return load_settings(environment(), {name: value for name, value in flags.items() if value != ()})
+def settings_from(usual: dict[str, Any] | None = None, **flags: Any) -> Settings:
+    """The settings in force for these flags. `usual`: what this verb has instead of the defaults."""
+    return load_settings(environment(), {name: value for name, value in flags.items() if value != ()}, usual)
+
+
+def owner_token(settings: Settings) -> str | None:
+    """What opens a server to its owner: the token in MOLECULE_TOKEN, else the admin's of this machine; None if there is
+    neither. Nothing is made for it."""
+    if token := environment().get(TOKEN_VARIABLE, ""):
+        hide(token)
+        return token
+    if own_admin_token(environment()) or (settings.state / ADMIN_TOKEN_FILE).exists():
+        return admin_token(settings)
+    return None
 
 
 def prepare_state(settings: Settings) -> Path:

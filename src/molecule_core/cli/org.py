@@ -11,16 +11,13 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from molecule_core.cli.options import ADMIN_TOKEN_FILE, admin_token, settings_from, state_options
+from molecule_core.cli.options import TOKEN_VARIABLE, owner_token, settings_from, state_options
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.client.org_apply import Applier, find_org, rows_of
 from molecule_core.client.org_file import file_of, nodes, read_file, written
 from molecule_core.client.org_plan import Plan, plan_of, shown
 from molecule_core.ground.errors import MoleculeError, OrgFileFailed
-from molecule_core.ground.logs import hide
-from molecule_core.ground.settings import environment, own_admin_token
 
-TOKEN_VARIABLE = "MOLECULE_TOKEN"
 DIFFERENT, FAILED = 2, 1
 """Exit codes: the organisation is not as the file says; it did not work. 0: it is."""
 
@@ -125,12 +122,8 @@ def _run(work: Callable[[Api], Coroutine[Any, Any, T]], url: str | None, flags: 
         async with Api(address, token) as api:
             return await work(api)
 
-    token = environment().get(TOKEN_VARIABLE, "")
-    if token:
-        hide(token)
-    elif own_admin_token(environment()) or (settings.state / ADMIN_TOKEN_FILE).exists():
-        token = admin_token(settings)
-    else:
+    token = owner_token(settings)
+    if token is None:
         raise OrgFileFailed(
             reason=f"{settings.state} holds no admin token; put an owner's token into {TOKEN_VARIABLE}, "
             "or name the right --state-dir"

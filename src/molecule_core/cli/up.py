@@ -29,7 +29,7 @@ def command(demo: bool, fresh: bool, company: Path | None, **flags: Any) -> None
     """Serve, and say how to connect. Ctrl-C ends cleanly; the next start goes on where this one was."""
     if not demo and (fresh or company is not None):
         raise BadSettings(reason="--fresh and --company belong to the demo; add --demo")
-    settings = settings_from(**flags)
+    settings = settings_from({"log_level": "warning"}, **flags)
     set_up_logs(settings.log_level, settings.log_format)
     if demo:
         _up_with_demo(settings, company, fresh=fresh)

@@ -29,7 +29,7 @@ from molecule_core.messages.handing import Handing
 from molecule_core.messages.model import RECEIVE, Filters, Shown
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
-from molecule_core.wire.activity import ActivityRow, ChatPage
+from molecule_core.wire.activity import ActivityRow, ChatPage, WaitingMail
 
 _OWN_READ = Who(EVERYBODY, Reach.OWN, Role.VIEWER)
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -41,6 +41,19 @@ class Ack(Struct):
     acked_seq: int | None = None
     activity_id: str | None = None
     attempt: int | None = None
+
+
+class Claimed(Struct):
+    """A message that was claimed, and under which attempt."""
+
+    activity_id: str
+    attempt: int
+
+
+class Release(Struct):
+    """Claimed messages that the agent will not handle."""
+
+    claims: list[Claimed]
 
 
 class ReadUpTo(Struct):
@@ -80,13 +93,16 @@ class InboxEdge:
                 "GET", f"{one}/activity", self.activity, _OWN_READ, "Read the log or the inbox", None, list[ActivityRow]
             ),
             Route("GET", f"{one}/activities", self.activity, _OWN_READ, "The same", None, list[ActivityRow]),
+            Route("GET", f"{one}/waiting", self.waiting, _OWN_READ, "What waits, and from whom", None, WaitingMail),
             Route("POST", f"{one}/activity/ack", self.ack, own_agent, "Say what is handled", Ack),
+            Route("POST", f"{one}/activity/release", self.release, own_agent, "Give claimed messages back", Release),
             Route("GET", f"{one}/chat-history", self.chat, _OWN_READ, "Read the chat with the user", None, ChatPage),
             Route("POST", f"{one}/chat/read", self.read_chat, Who(PEOPLE, Reach.OWN), "Say what was read", ReadUpTo),
         ]
 
     async def activity(self, call: Call) -> Answer:
-        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox.
+        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox, or what
+        is `waiting` there (`true`): not handled yet, whoever holds it.
 
         `since_id` says that what lies behind it is handled, if the agent itself asks and claims nothing."""
         query = call.query()
@@ -98,7 +114,9 @@ class InboxEdge:
         since_id = plain_text(query, "since_id")
         self._counted.polls += wait > 0
         try:
-            if lease is not None:
+            if query.get("waiting") == "true":
+                rows = await self._reader.waiting(call.target.id, count, self._clock.now())
+            elif lease is not None:
                 rows = await self._claimed(call, lease, count, wait)
             elif since_id is not None:
                 rows = await self._after(call, since_id, filters, count, wait)
@@ -148,6 +166,10 @@ class InboxEdge:
             raise InvalidField(reason="claim is for the workspace's own token; read without it")
         return await self._handing.claim(call.target.id, lease_seconds=lease, count=count, wait=wait)
 
+    async def waiting(self, call: Call) -> Answer:
+        """How much mail waits and who wrote it; nothing is handed out."""
+        return json_answer(await self._reader.waiting_mail(call.target.id, self._clock.now()))
+
     async def ack(self, call: Call) -> Answer:
         """What is handled does not come again."""
         ack = call.read(Ack)
@@ -162,6 +184,14 @@ class InboxEdge:
             floor = await self._handing.ack_upto(call.target.id, seq, ack.attempt)
         self._counted.acks += 1
         return json_answer({"last_acked_seq": floor})
+
+    async def release(self, call: Call) -> Answer:
+        """What an agent that ends has claimed and not handled need not wait for the end of its lease."""
+        claims = call.read(Release).claims
+        if len(claims) > self._limits.page_rows:
+            raise InvalidField(reason=f"at most {self._limits.page_rows} claims are taken at once")
+        count = await self._writer.give_back(call.target.id, {each.activity_id: each.attempt for each in claims})
+        return json_answer({"released": count})
 
     async def chat(self, call: Call) -> Answer:
         """What the workspace and its users said, oldest first. `before` (an id) and `before_ts` page back, `after` (an

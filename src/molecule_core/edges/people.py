@@ -6,11 +6,28 @@ from molecule_core.access.model import Invitation, Kind, Person, Role
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
 from molecule_core.edges.live import Live
-from molecule_core.edges.orgs import PersonView, person_view
 from molecule_core.edges.routes import PEOPLE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.edges.tokens import TokenView, token_view
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import RoleTooLow
+
+
+class NewPerson(Struct):
+    """Somebody who is to get a personal token."""
+
+    name: str
+    role: Role = Role.OPERATOR
+
+
+class PersonView(Struct, omit_defaults=True):
+    """A person; `auth_token` only in the answer that makes it."""
+
+    id: str
+    org_id: str
+    name: str
+    role: str
+    created_at: str
+    auth_token: str | None = None
 
 
 class PersonChange(Struct, forbid_unknown_fields=True):
@@ -56,6 +73,7 @@ class PeopleEdge:
         tokens, invitations = f"{one}/tokens", "/orgs/{org_id}/invitations"
         return [
             Route("GET", people, self.list, viewer, "Who belongs to an organisation", None, list[PersonView]),
+            Route("POST", people, self.add, owner, "Add a person with a token", NewPerson, PersonView, 201),
             Route("PATCH", one, self.change, owner, "Another name or role", PersonChange, PersonView),
             Route("DELETE", one, self.remove, owner, "Remove a person: sessions and tokens end at once"),
             Route("GET", tokens, self.tokens, viewer, "A person's live tokens", None, list[TokenView]),
@@ -71,6 +89,12 @@ class PeopleEdge:
     async def list(self, call: Call) -> Answer:
         """All people of an organisation, oldest first."""
         return json_answer([person_view(each, None) for each in await self._reader.persons(call.params["org_id"])])
+
+    async def add(self, call: Call) -> Answer:
+        """A person with a first token, shown this once."""
+        asked = call.read(NewPerson)
+        person, token = await self._writer.add_person(call.params["org_id"], asked.name, asked.role)
+        return json_answer(person_view(person, token), 201)
 
     async def change(self, call: Call) -> Answer:
         """Another role is in force at once."""
@@ -136,3 +160,8 @@ def _view(invitation: Invitation, url: str | None) -> InvitationView:
     created_at, expires_at = rfc3339(invitation.created_at), rfc3339(invitation.expires_at)
     by = invitation.invited_by
     return InvitationView(invitation.id, invitation.name, invitation.role, by, created_at, expires_at, url)
+
+
+def person_view(person: Person, token: str | None) -> PersonView:
+    """A person as people see them."""
+    return PersonView(person.id, person.org_id, person.name, person.role, rfc3339(person.created_at), token)

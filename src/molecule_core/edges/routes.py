@@ -177,6 +177,8 @@ class Route(Struct, frozen=True):
     """Whether the last parameter of its path takes all segments that follow."""
     streams: bool = False
     """Whether the handler reads the body itself, as multipart/form-data, while it comes; larger ones are taken then."""
+    events: bool = False
+    """Whether it may answer with server-sent events instead, or, if nothing is to be said, with 202."""
     media: str = "application/json"
     """What it answers with."""
     meter: RouteMeter = field(default_factory=RouteMeter)
@@ -200,11 +202,12 @@ class Routes:
         self._tree: dict[str, Any] = {}
         for route in self.rows:
             branch, names = self._tree, []
-            for segment in _segments(route.path):
+            segments = _segments(route.path)
+            for number, segment in enumerate(segments, 1):
                 place = segment
                 if segment.startswith("{"):
                     names.append(segment[1:-1])
-                    place = _REST if route.deep else _ONE
+                    place = _REST if route.deep and number == len(segments) else _ONE
                 branch = branch.setdefault(place, {})
             if route.method in branch.setdefault("", {}):
                 raise ValueError(f"{route.method} {route.path} stands twice")

@@ -83,6 +83,17 @@ class Limits(Struct, frozen=True, kw_only=True):
     )
     live_seconds: Annotated[Count, Meta(description="between two signs of life on a quiet live channel")] = 15
     frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
+    memory_bytes: Annotated[Count, Meta(description="one memory, UTF-8")] = 16 << 10
+    memories: Annotated[Count, Meta(description="memories of one workspace, then 409")] = 10_000
+    memory_recall: Annotated[Count, Meta(description="memories that one recall gives")] = 50
+    memory_query_words: Annotated[
+        Count, Meta(description="words of a search that count; those behind them are passed over")
+    ] = 32
+    memory_namespace_length: Annotated[Count, Meta(description="a namespace of memories, characters")] = 50
+    memory_keys: Annotated[Count, Meta(description="keys of one workspace, then 409")] = 1000
+    memory_key_length: Annotated[Count, Meta(description="a key of a workspace's memory, characters")] = 200
+    memory_value_bytes: Annotated[Count, Meta(description="a value under a key, as JSON")] = 64 << 10
+    memory_ttl_seconds: Annotated[Count, Meta(description="life that may be given to a key, at most")] = 366 * 86_400
     retention_days: Annotated[int, Meta(ge=0, description="what is old and handled is kept, days; 0: for ever")] = 7
     retention_batch: Annotated[Count, Meta(description="rows that retention deletes at once")] = 500
     prune_seconds: Annotated[Count, Meta(description="between two rounds of retention")] = 3600
@@ -104,3 +115,14 @@ class Limits(Struct, frozen=True, kw_only=True):
     url_length: Annotated[Count, Meta(description="a url that the server may be asked to call, characters")] = 2048
     resolve_seconds: Annotated[Count, Meta(description="a name is looked up while its url is registered")] = 5
     answer_header_bytes: Annotated[Count, Meta(description="status and headers of an answer to the server")] = 32 << 10
+    mcp_sessions: Annotated[Count, Meta(description="MCP sessions of one workspace that a process keeps")] = 32
+    mcp_idle_seconds: Annotated[
+        Count, Meta(description="an unused MCP session is kept so long; it can be taken up later too")
+    ] = 1800
+    mcp_calls: Annotated[
+        Count, Meta(description="tools that one MCP session, or one workspace without sessions, runs at once")
+    ] = 32
+    mcp_batch: Annotated[Count, Meta(description="messages in one MCP request")] = 50
+    mcp_lease_seconds: Annotated[
+        Count, Meta(description="a message that an MCP tool has given to its agent is held for it, then it comes again")
+    ] = 600

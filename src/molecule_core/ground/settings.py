@@ -76,10 +76,13 @@ LISTS = ("allowed_hosts", "push_networks")
 """The settings that hold several values; in the environment commas stand between them."""
 
 
-def load_settings(environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
-    """The settings in force. Raises BadSettings, which names the one that is wrong."""
+def load_settings(
+    environ: Mapping[str, str], flags: Mapping[str, Any], usual: Mapping[str, Any] | None = None
+) -> Settings:
+    """The settings in force. `usual`: what counts instead of the defaults. Raises BadSettings, which names the one that
+    is wrong."""
     file = environ.get("MOLECULE_CONFIG", "")
-    values: dict[str, Any] = _from_file(Path(file).expanduser()) if file else {}
+    values: dict[str, Any] = {**(usual or {}), **(_from_file(Path(file).expanduser()) if file else {})}
     limits = values.pop("limits", {})
     if not isinstance(limits, dict):
         raise BadSettings(reason=f"limits must be a table of limits, not {limits!r}")

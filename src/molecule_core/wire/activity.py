@@ -59,6 +59,25 @@ class ChatMessage(Struct, omit_defaults=True):
     trouble: str | None = None
 
 
+class MailSender(Struct):
+    """Who wrote some of the mail that waits: a workspace, or (with an empty id) a person on the canvas."""
+
+    workspace_id: str
+    name: str
+    count: int
+
+
+class WaitingMail(Struct):
+    """What waits in an inbox, without any of its words. `more`: there is more than was counted."""
+
+    workspace_id: str
+    name: str
+    waiting: int
+    more: bool
+    oldest_at: str | None
+    senders: list[MailSender]
+
+
 class ChatPage(Struct):
     """A page of chat, oldest first. `reached_end`: nothing more lies in the direction that was asked for."""
 

@@ -1,0 +1,219 @@
+"""Edits of JSON as people write it, with comments and trailing commas: one value changes, every other byte stays.
+
+Above: client/host_config.py. Below: nothing. Pure; a text that cannot be read raises NotJson and is left alone.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+Path = Sequence[str | int]
+_TRIVIA = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"', re.DOTALL)
+_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
+_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n\r]*?\*/[ \t]*)?(?=[\r\n]|$)")
+# Deeper than any configuration, and well above where Python's own stack ends.
+_DEEPEST = 100
+
+
+class NotJson(Exception):
+    """The text is no JSON, or its top is no object; the words say where."""
+
+
+class Node(NamedTuple):
+    """A value and its place in the text. `members`: of an object (key, where the key starts, value), of a list (index,
+    where the value starts, value); None for all others."""
+
+    start: int
+    end: int
+    value: Any
+    members: "list[tuple[str | int, int, Node]] | None" = None
+
+
+def value_of(text: str) -> dict[str, Any]:
+    """What the text says; an empty one says nothing. Raises NotJson."""
+    found: dict[str, Any] = _read(text).value
+    return found
+
+
+def set_value(text: str, path: Path, value: Any) -> str:
+    """The text with a value at a path; objects that are missing on the way are made. An index behind the end of a list
+    appends. Raises NotJson."""
+    node, depth = _read(text), 0
+    if node.start == node.end:  # nothing but comments
+        gap = "\n" if text.strip() and not text.endswith("\n") else ""
+        return text + gap + _rendered(_nested(path, value), "  ", "\n", 0) + "\n"
+    while depth < len(path):
+        below = _member(node, path[depth])
+        if below is None:
+            return _inserted(text, node, path[depth], _nested(path[depth + 1 :], value), depth)
+        node, depth = below, depth + 1
+    style = _style(text)
+    return text[: node.start] + _rendered(value, *style, _level(text, node.start, style[0])) + text[node.end :]
+
+
+def without(text: str, path: Path) -> str:
+    """The text without the member at a path; the same text if there is none. Raises NotJson."""
+    node = _read(text)
+    for step in path[:-1]:
+        below = _member(node, step)
+        if below is None:
+            return text
+        node = below
+    found = [place for place, each in enumerate(node.members or []) if each[0] == path[-1]]
+    for place in reversed(found):
+        text = _cut(text, node, place)
+        node = _at(_read(text), path[:-1])
+    return text
+
+
+# -- changing ----------------------------------------------------------------------------------------------------------
+
+
+def _nested(path: Path, value: Any) -> Any:
+    for step in reversed(path):
+        value = [value] if isinstance(step, int) else {step: value}
+    return value
+
+
+def _member(node: Node, step: str | int) -> Node | None:
+    """The member of that name; of several the last, as readers take it. Raises NotJson where none can be."""
+    if node.members is None or isinstance(node.value, list) != isinstance(step, int):
+        raise NotJson(f"there is something else than {'a list' if isinstance(step, int) else 'an object'} at {step!r}")
+    return next((value for key, _, value in reversed(node.members) if key == step), None)
+
+
+def _inserted(text: str, node: Node, key: str | int, value: Any, depth: int) -> str:
+    unit, newline = _style(text)
+    members = node.members or []
+    named = "" if isinstance(key, int) else f"{json.dumps(key, ensure_ascii=False)}: "
+    if not members:
+        level = _level(text, node.start, unit)
+        inside = text[node.start + 1 : node.end - 1].rstrip()
+        lines = named + _rendered(value, unit, newline, level + 1)
+        filled = f"{inside}{newline}{unit * (level + 1)}{lines}{newline}{unit * level}"
+        return text[: node.start + 1] + filled + text[node.end - 1 :]
+    first, last = members[0], members[-1][2].end
+    if "\n" not in text[node.start : first[1]]:  # written in one line, and stays so
+        return f"{text[:last]}, {named}{json.dumps(value, ensure_ascii=False)}{text[last:]}"
+    indent = text[text.rfind("\n", 0, first[1]) + 1 : first[1]]
+    level = len(indent) // len(unit) if not indent.strip() and unit else depth + 1
+    lines = newline + (indent if not indent.strip() else unit * level) + named + _rendered(value, unit, newline, level)
+    behind = _skip(text, last)
+    comma, spot = ("", behind + 1) if text[behind] == "," else (",", last)
+    rest = _REST_OF_LINE.match(text, spot)
+    behind = rest.end() if rest is not None else spot
+    return text[:last] + comma + text[last:behind] + lines + text[behind:]
+
+
+def _cut(text: str, node: Node, place: int) -> str:
+    """Without one member, its comma and the white space before it."""
+    members = node.members or []
+    start, end = members[place][1], members[place][2].end
+    while text[start - 1] in " \t\r\n":
+        start -= 1
+    comma = _skip(text, end)
+    if text[comma] == ",":
+        return text[:start] + text[end:comma] + text[comma + 1 :]
+    if place == 0:
+        left = text[node.start + 1 : start] + text[end : node.end - 1]
+        return text[: node.start + 1] + (left if left.strip() else "") + text[node.end - 1 :]
+    comma = _skip(text, members[place - 1][2].end)
+    return text[:comma] + text[comma + 1 : start] + text[end:]
+
+
+def _at(node: Node, path: Path) -> Node:
+    for step in path:
+        below = _member(node, step)
+        if below is None:
+            break
+        node = below
+    return node
+
+
+def _rendered(value: Any, unit: str, newline: str, level: int) -> str:
+    lines = json.dumps(value, indent=unit or None, ensure_ascii=False).split("\n")
+    return (newline + unit * level).join(lines)
+
+
+def _style(text: str) -> tuple[str, str]:
+    """How the text indents its first member, and how it ends its lines."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indented = re.search(r'[{\[][ \t]*(?://[^\n]*)?\r?\n(?:[ \t]*(?://[^\n]*)?\r?\n)*([ \t]+)["{/]', text)
+    return (indented[1] if indented else "  "), newline
+
+
+def _level(text: str, at: int, unit: str) -> int:
+    """How deep the line is indented in which something stands."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return (len(line) - len(line.lstrip(" \t"))) // max(1, len(unit))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def _read(text: str) -> Node:
+    at = _skip(text, 0)
+    if at == len(text):
+        return Node(at, at, {}, [])
+    node = _node(text, at, 0)
+    if node.members is None or not isinstance(node.value, dict):
+        raise NotJson("its top is no object")
+    if (rest := _skip(text, node.end)) != len(text):
+        _refuse(text, rest)
+    return node
+
+
+def _node(text: str, at: int, depth: int) -> Node:
+    if depth > _DEEPEST:
+        raise NotJson(f"it is nested deeper than {_DEEPEST} levels")
+    start = text[at : at + 1]
+    if start in ("{", "["):
+        return _container(text, at, depth, is_object=start == "{")
+    found = _STRING.match(text, at) if start == '"' else _SCALAR.match(text, at)
+    if found is None:
+        _refuse(text, at)
+    try:
+        return Node(at, found.end(), json.loads(found[0]))
+    except ValueError:
+        _refuse(text, at)
+
+
+def _container(text: str, at: int, depth: int, *, is_object: bool) -> Node:
+    members: list[tuple[str | int, int, Node]] = []
+    close = "}" if is_object else "]"
+    here = _skip(text, at + 1)
+    while text[here : here + 1] != close:
+        begins, key = here, len(members)
+        name: str | int = key
+        if is_object:
+            name, here = _key(text, here)
+        value = _node(text, here, depth + 1)
+        members.append((name, begins, value))
+        here = _skip(text, value.end)
+        if text[here : here + 1] == ",":
+            here = _skip(text, here + 1)
+        elif text[here : here + 1] != close:
+            _refuse(text, here)
+    made: Any = {name: node.value for name, _, node in members} if is_object else [node.value for *_, node in members]
+    return Node(at, here + 1, made, members)
+
+
+def _key(text: str, at: int) -> tuple[str, int]:
+    if text[at : at + 1] != '"':
+        _refuse(text, at)
+    node = _node(text, at, 0)
+    colon = _skip(text, node.end)
+    if text[colon : colon + 1] != ":":
+        _refuse(text, colon)
+    return node.value, _skip(text, colon + 1)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _TRIVIA.match(text, at)
+    return at if found is None else found.end()
+
+
+def _refuse(text: str, at: int) -> NoReturn:
+    raise NotJson(f"line {text.count(chr(10), 0, at) + 1} cannot be read")

@@ -1,0 +1,66 @@
+"""A server with a seat, a person who has written to it, and a host's throw-away home."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.hosts import CLAUDE, CODEX_CLI, HOSTS, RealHost
+from tests.interop.scene import Scene, Sitting, sitting, staged
+from tests.running import Running, running
+
+
+def require(host: RealHost) -> RealHost:
+    """The host, if it is installed; else the test steps aside and says what to type, or fails where it must not."""
+    if host.pinned.found() is None:
+        if os.environ.get("MOLECULE_INTEROP") == "required":
+            pytest.fail(host.pinned.missing)
+        pytest.skip(host.pinned.missing)
+    return host
+
+
+@pytest.fixture(params=HOSTS, ids=[each.name for each in HOSTS])
+def host(request: pytest.FixtureRequest) -> RealHost:
+    """Each real host in turn."""
+    return require(request.param)
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Running]:
+    """A server; what it keeps its data in is not what these tests are about."""
+    state = tmp_path / "server"
+    state.mkdir()
+    async with running("sqlite", str(state / "molecule.db"), state) as server:
+        yield server
+
+
+@pytest.fixture
+async def elsewhere(tmp_path: Path) -> AsyncIterator[Sitting]:
+    """A seat on another server, in an organisation that knows nothing of the first."""
+    state = tmp_path / "elsewhere"
+    state.mkdir()
+    async with running("sqlite", str(state / "molecule.db"), state, seed=1) as server:
+        yield await sitting(server)
+
+
+@pytest.fixture
+async def scene(host: RealHost, server: Running, tmp_path: Path) -> AsyncIterator[Scene]:
+    """A seat of that server, a person, and a home for the host."""
+    async with staged(host, tmp_path / "home", await sitting(server)) as scene:
+        yield scene
+
+
+@pytest.fixture
+async def lead(server: Running, tmp_path: Path) -> AsyncIterator[Scene]:
+    """Claude Code in a seat of that server."""
+    async with staged(require(CLAUDE), tmp_path / "lead", await sitting(server, "Lead")) as scene:
+        yield scene
+
+
+@pytest.fixture
+async def worker(server: Running, lead: Scene, tmp_path: Path) -> AsyncIterator[Scene]:
+    """Codex in a seat below that one."""
+    below = await sitting(server, "Worker", parent_id=lead.ops.seat.id)
+    async with staged(require(CODEX_CLI), tmp_path / "worker", below) as scene:
+        yield scene
