@@ -62,9 +62,9 @@ async def test_what_may_have_been_done_is_not_asked_again_but_what_was_refused_f
         with pytest.raises(ToolError, match="did not answer") as lost:
             await speaker(api).call("POST", "/workspaces/a/memories", body={})
         assert (lost.value.code, len(api.asked)) == ("no_answer", 1)
-    async with Losing(BUSY, BUSY) as api:
+    async with (api := Losing(BUSY, BUSY)):
         assert await speaker(api).call("POST", "/workspaces/a/memories", body={}) == {"status": "ok"}
-    async with Losing(*[BUSY] * 9) as api:
+    async with (api := Losing(*[BUSY] * 9)):
         with pytest.raises(ToolError, match="too much is waiting") as refused:
             await speaker(api).call("POST", "/workspaces/a/memories", body={})
         assert refused.value.code == "server_busy"
