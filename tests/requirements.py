@@ -48,6 +48,8 @@ NOW = {
     "M34": "old snapshot + its events == new snapshot.",
     "M35": "Chat history is paged both ways; files are streamed, told to polling agents before the message that "
     "mentions them, and given out as downloads.",
+    "M36": "Memories: scopes, namespaces, full-text search alike on both engines, secrets taken out; values under keys "
+    "with compare-and-set and an end.",
     "M37": "A workspace with the ability writes to all others of its organisation, in one transaction.",
     "M38": "Any number of processes on one PostgreSQL; sockets, polls, writes on any; lost wake-ups cost latency only.",
     "W1": "A client that knows only the original's wire works unchanged.",
@@ -116,6 +118,15 @@ NOW = {
     "G3": "Tool names as each runtime has them; hints, result schema, complete results, errors that say what to do.",
     "G4": "Prompt documentation is rendered from the registry; three snapshots, one command writes them anew.",
     "G5": "Ten drift tests; a tool that is missing from one adapter fails.",
+    "G6": "`molecule mcp`: each error of configuration is one line and exit 2; a token file; a refused single seat is 3.",
+    "G7": "Each workspace has its own register, heartbeat and reader; one that fails stops no other one; many servers.",
+    "G8": "Tokens: register, rotate, clear; an unknown workspace is an error and never borrows a token.",
+    "G9": "One merged inbox; every form of a message names the seat that it came to, but in single mode.",
+    "G10": "Cursors move on ack, one file a workspace; a crash redelivers once, a 410 resets one workspace alone.",
+    "G11": "Answers go where the message came from; more than one candidate is refused with the choices.",
+    "G14": "Of several processes one leads, by a lock with fencing; what a dead or ending one held comes at once.",
+    "G15": "Push by handshake or setting, again until a tool call names it; texts of others are made harmless.",
+    "G16": "Permission requests of the host are received, shown and kept.",
     "G13": "The MCP dispatcher: both eras, calls side by side, progress, cancellation, no input ends it.",
     "A1": "The house: imports, fences, circles, table ownership, sizes, clocks.",
     "A2": "Every named query is prepared on both engines.",
@@ -125,7 +136,6 @@ NOW = {
 
 LATER = {
     "M26": "Obligations and reply handles.",
-    "M36": "Memory.",
 }
 
 

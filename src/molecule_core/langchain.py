@@ -7,6 +7,7 @@ Above: a program that uses LangChain or LangGraph. Below: the registry, and the 
 """
 
 import asyncio
+import importlib.metadata
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -17,7 +18,6 @@ from typing import Any
 import msgspec
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
-from molecule_core import __version__
 from molecule_core.agent.config import Configuration, SeatConfig, read_configuration
 from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import Api
@@ -99,7 +99,7 @@ class Toolkit:
             clock=self._clock,
             ids=Ids(self._clock, self._randomness),
             runtime="langchain",
-            version=__version__,
+            version=importlib.metadata.version("molecule-core"),
             lease=configuration.wishes.lease_seconds,
         )
 

@@ -1,11 +1,12 @@
 """The real command as a process: what it answers, what cannot end it, how it ends."""
 
+import importlib.metadata
 import signal
 from pathlib import Path
 
 import pytest
 
-from molecule_core import __version__
+from molecule_core.ground.version import VERSION
 from tests.agent.hosting import agent, several, single
 from tests.requirements import requirement
 from tests.running import Running
@@ -73,7 +74,7 @@ async def test_a_thousand_malformed_lines_end_nothing(one: Running, state: Path)
         process.write(b"x" * 3_000_000 + b"\n")
         process.write(b'{"jsonrpc":"2.0","id":"big","method":"' + b"y" * 3_000_000 + b'"}\n')
 
-        assert (await process.greet())["serverInfo"] == {"name": "molecule", "version": __version__}
+        assert (await process.greet())["serverInfo"] == {"name": "molecule", "version": VERSION}
         tools = (await process.request("tools/list"))["tools"]
 
     assert "reply_to_workspace" in [tool["name"] for tool in tools]
@@ -166,7 +167,13 @@ async def test_a_permission_request_of_the_host_is_shown(one: Running, state: Pa
         asked = {"request_id": "abcde", "tool_name": "Bash", "description": "run \x1b[31m ls", "input_preview": "ls"}
         process.notify("notifications/claude/channel/permission_request", asked)
 
-        await process.hears("asks for permission abcde: Bash (run [31m ls)")
+        await process.hears("asks for permission abcde:")
+
+    assert "asks for permission abcde: Bash (run [31m ls)" in process.said
+
+
+def test_the_version_that_is_told_is_the_packages_own() -> None:
+    assert importlib.metadata.version("molecule-core") == VERSION
 
 
 @requirement("G13")

@@ -90,6 +90,8 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/workspaces/{id}/activity/ack": {"acked_seq": 0},
         "/workspaces/{id}/activity/release": {"claims": [{"activity_id": "a-1", "attempt": 1}]},
         "/workspaces/{id}/chat/read": {"seq": 0},
+        "/workspaces/{id}/memories": {"content": f"hello {next(_numbers)}"},
+        "/workspaces/{id}/memory": {"key": "a", "value": 1},
         "/registry/register": {"id": seat.id, "agent_card": {}},
         "/registry/heartbeat": {"workspace_id": seat.id},
         "/registry/update-card": {"workspace_id": seat.id, "agent_card": {}},

@@ -130,6 +130,10 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "people": ("rules", "model", "memory"),
         "writer": (*INSIDE["writer"], "memory", "people"),
     },
+    "memory": {
+        # Which shelves somebody may read is decided by the rules, for every read anew.
+        "reader": (*INSIDE["reader"], "rules"),
+    },
     "threads": {
         "waiting": ("reader", "rules", "model"),
     },
@@ -146,6 +150,7 @@ HANDS: dict[str, tuple[str, ...]] = {
     "messages": ("writer", "chains", "broadcasts", "handing", "letters", "pushing", "filing", "pruning"),
     "org": ("writer", "seats", "pruning"),
     "access": ("writer", "people", "pruning"),
+    "memory": ("writer", "pruning"),
 }
 
 

@@ -23,7 +23,7 @@ from molecule_core.wire import tooldocs
 from molecule_core.wire.mcp import listed
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import SECTIONS, Runtime, ToolSpec, tool_name
-from tests.mcp.hosts import hosted
+from tests.endpoint.hosts import hosted
 from tests.requirements import requirement
 from tests.running import running
 

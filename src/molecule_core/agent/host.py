@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from molecule_core import __version__
 from molecule_core.agent import words
 from molecule_core.agent.config import Configuration
 from molecule_core.agent.hosts import runtime_of
+from molecule_core.ground.version import VERSION
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import ToolSpec
@@ -29,7 +29,7 @@ class AgentHost:
     """A Host of wire.mcp. `client` tells what the host on the other side said of itself."""
 
     name = "molecule"
-    version = __version__
+    version = VERSION
 
     def __init__(self, config: Configuration) -> None:
         self.client: Callable[[], dict[str, Any]] = dict

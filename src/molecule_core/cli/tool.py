@@ -4,6 +4,7 @@ As whom it calls is told by the environment, never by arguments, which others on
 """
 
 import asyncio
+import importlib.metadata
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -12,7 +13,6 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core import __version__
 from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration
 from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import Api
@@ -104,7 +104,7 @@ async def _call(spec: ToolSpec, given: Any, configuration: Configuration) -> dic
             clock=clock,
             ids=Ids(clock, randomness),
             runtime="cli",
-            version=__version__,
+            version=importlib.metadata.version("molecule-core"),
             lease=configuration.wishes.lease_seconds,
         )
         stack.push_async_callback(caller.close)

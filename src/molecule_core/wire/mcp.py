@@ -38,7 +38,6 @@ UNSUPPORTED_VERSION = -32022
 _META = "io.modelcontextprotocol/"
 VERSION_KEY = f"{_META}protocolVersion"
 CAPABILITIES_KEY = f"{_META}clientCapabilities"
-CLIENT_KEY = f"{_META}clientInfo"
 SERVER_KEY = f"{_META}serverInfo"
 
 MOST_CALLS = 32
@@ -126,8 +125,7 @@ class _Call:
 
 class Session:
     """One client's connection. `send` writes one JSON-RPC message, and may be called while it is still writing another
-    one; whatever it raises ends nothing here. `experimental` says what a client is offered beside the protocol, by what
-    it says of itself."""
+    one; whatever it raises ends nothing here. `experimental`: what a client is offered by what it says of itself."""
 
     def __init__(
         self,
@@ -153,7 +151,7 @@ class Session:
         self._eras = eras
         self._experimental = experimental
         self._on_notification = on_notification
-        self._on_fault = on_fault
+        self._fault = on_fault or (lambda _error: None)
         self._most_calls = most_calls
         self._extra = extra or Extra()
         self._open: dict[str | int, asyncio.Task[None]] = {}
@@ -178,11 +176,8 @@ class Session:
     async def take(self, message: object) -> None:
         """Takes one message, or a batch of them; a request is worked on in a task of its own. Returns at once, unless
         the client leaves very many answers unread. Never raises."""
-        if isinstance(message, list) and message:
-            for each in message:
-                await self._take_one(each)
-        else:
-            await self._take_one(message)
+        for each in message if isinstance(message, list) and message else [message]:
+            await self._take_one(each)
 
     async def _take_one(self, message: object) -> None:
         if self._closed:
@@ -237,11 +232,9 @@ class Session:
     async def close(self) -> None:
         """Ends all that is under way; nothing is sent any more."""
         self._closed = True
-        tasks = list(self._open.values())
-        for task in tasks:
+        for task in self._open.values():
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self.drain()
 
     # -- out -----------------------------------------------------------------------------------------------------------
 
@@ -259,10 +252,6 @@ class Session:
             await self._send(message)
         except Exception as error:  # a lost connection is noticed by whoever reads from it
             self._fault(error)
-
-    def _fault(self, error: BaseException) -> None:
-        if self._on_fault is not None:
-            self._on_fault(error)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -317,8 +306,7 @@ class Session:
 
     def _offers(self) -> dict[str, Any]:
         offered = dict(self._experimental(self.client)) if self._experimental is not None else {}
-        experimental = {"experimental": offered} if offered else {}
-        return {"tools": {}, **experimental, **self._extra.capabilities}
+        return {"tools": {}, **({"experimental": offered} if offered else {}), **self._extra.capabilities}
 
     def _itself(self) -> dict[str, str]:
         return {"name": self._host.name, "version": self._host.version}
@@ -335,8 +323,8 @@ class Session:
             told = {"supported": list(versions), "requested": asked[:_MOST_REPEATED]}
             raise RpcError(UNSUPPORTED_VERSION, "this protocol version is not supported", told)
         if method == "server/discover":
-            about = {"supportedVersions": list(versions), "capabilities": self._offers()}
-            result: Message = {**about, "instructions": self._host.instructions}
+            result: Message = {"supportedVersions": list(versions), "capabilities": self._offers()}
+            result["instructions"] = self._host.instructions
         else:
             result = await self._common(method, params, meta)
         if method in ("server/discover", "tools/list"):

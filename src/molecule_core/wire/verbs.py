@@ -105,7 +105,7 @@ async def check_own(speaks: Speaks, own: str, activity_id: str) -> str:
 async def _to_peer(speaks: Speaks, own: str, given: types.ReplyArguments, key: str) -> Any:
     if given.peer_id == own:
         raise ToolError("peer_id is your own workspace; name the peer that wrote to you.", "wrong_peer")
-    metadata: dict[str, str] = {"intent": given.intent or "inform"}
+    metadata: dict[str, str] = {"intent": given.intent}
     if given.activity_id:
         metadata["in_reply_to"] = given.activity_id
     message: dict[str, Any] = {
