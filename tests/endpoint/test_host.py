@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
     ops, peer, person = await server.seat("Ops"), await server.seat("Peer"), await server.person()
     await server.let_broadcast(ops.id)
     waiting = await person.send(ops.id, "hello")
-    arguments = {
+    wishes: dict[str, dict[str, Any]] = {
         "reply_to_workspace": {"text": "hi", "peer_id": peer.id},
         "send_message_to_user": {"message": "hi"},
         "update_agent_card": {"card": {"name": "Ops"}},
@@ -61,7 +62,8 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
         "inbox_pop": {"activity_id": waiting["activity_id"]},
         "commit_memory": {"content": "the shop opens at nine"},
         "kv_set": {"key": "a", "value": "b"},
-    }.get(spec.name, {})
+    }
+    arguments = wishes.get(spec.name, {})
     async with hosted(server, ops.token, "stateless") as host:
         result = await host.result(spec.name, **arguments)
     assert not result.is_error, result
