@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from molecule_core.client.api import Api
+from molecule_core.edges.mcp_host import Additions
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.net import Fetcher
@@ -95,6 +96,7 @@ async def running(
     fetcher: Fetcher | None = None,
     seed: int = 0,
     tracing: Tracing | None = None,
+    mcp_additions: Additions | None = None,
     **more: Any,
 ) -> AsyncIterator[Running]:
     """A server on an engine, until the block ends. Servers of one database need a `seed` each."""
@@ -115,6 +117,7 @@ async def running(
             randomness=SeededRandomness(seed),
             fetcher=fetcher,
             tracing=tracing,
+            mcp_additions=mcp_additions,
         )
         await server.open()
         http = http_server(server)

@@ -19,6 +19,8 @@ from molecule_core.edges.events import EventEdge
 from molecule_core.edges.files import FileEdge
 from molecule_core.edges.inbox import InboxEdge
 from molecule_core.edges.live import Live
+from molecule_core.edges.mcp import McpEdge
+from molecule_core.edges.mcp_host import Additions, ServerHost
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.operations import OperationsEdge, RetentionFigures, Sources, StoreFigures
 from molecule_core.edges.orgs import OrgEdge
@@ -90,7 +92,10 @@ class Server:
         randomness: Randomness | None = None,
         fetcher: Fetcher | None = None,
         tracing: Tracing | None = None,
+        mcp_additions: Additions | None = None,
     ) -> None:
+        """`mcp_additions`: tools and methods that only a test's server has."""
+        self._mcp_additions = mcp_additions
         self.settings = settings
         if settings.metrics_token:
             hide(settings.metrics_token)
@@ -237,10 +242,37 @@ class Server:
             FileEdge(self._files, limits=limits),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
+            self._mcp_edge(guards, org),
             self._operations(org, reader, counted, refused),
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
-        self.app = App(self.routes, guards, rates, refused, ids=ids, limits=limits, access_log=settings.access_log)
+        self.app = App(
+            self.routes, guards, rates, refused, ids=ids, clock=clock, limits=limits, access_log=settings.access_log
+        )
+
+    def _mcp_edge(self, guards: Guards, org: OrgReader) -> McpEdge:
+        clock, limits, additions = self._clock, self.settings.limits, self._mcp_additions
+        host = ServerHost(
+            lambda call, wish: self.app.ask(call, wish),  # noqa: PLW0108 - the app is made after its routes
+            org,
+            lambda: self.wakeups.closing,
+            clock=clock,
+            ids=self._ids,
+            settings=self.settings,
+            version=self.version,
+            additions=additions,
+        )
+        self.mcp = McpEdge(
+            host,
+            guards,
+            org,
+            self.live,
+            clock=clock,
+            randomness=self._randomness,
+            limits=limits,
+            additions=additions,
+        )
+        return self.mcp
 
     def _driver(self, org: OrgReader) -> Delivery:
         """Whoever pushes."""
@@ -347,6 +379,7 @@ class Server:
         self.wakeups.close()
         self._closing.set()
         await self.live.close()
+        await self.mcp.close()
         if self._workers:
             await asyncio.gather(*self._workers)
             if self.outdated is None:

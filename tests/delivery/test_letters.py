@@ -50,6 +50,8 @@ async def test_whoever_claims_gets_a_requeued_letter_although_the_floor_has_pass
 
     await requeue(post, seat, letter)
     newest = await said(post, seat, "newest")
+    waiting = await seat.api.get(f"/workspaces/{seat.id}/activity", waiting="true")
+    assert [(row["id"], row.get("attempt")) for row in waiting] == [(letter, None), (newest, None)]
     first, second = await seat.api.claim(seat.id, lease=10, wait=0)
     assert [(first["id"], first["attempt"]), (second["id"], second["attempt"])] == [(letter, 1), (newest, 1)]
     assert await seat.api.claim(seat.id, wait=0) == []

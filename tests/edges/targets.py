@@ -86,6 +86,7 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/workspaces/{id}/broadcast": {"message": "hello"},
         "/workspaces/{id}/activity": {"activity_type": "agent_log"},
         "/workspaces/{id}/activity/ack": {"acked_seq": 0},
+        "/workspaces/{id}/activity/release": {"claims": [{"activity_id": "a-1", "attempt": 1}]},
         "/workspaces/{id}/chat/read": {"seq": 0},
         "/registry/register": {"id": seat.id, "agent_card": {}},
         "/registry/heartbeat": {"workspace_id": seat.id},

@@ -29,6 +29,9 @@ class Desk(NamedTuple):
         answer = await bounded(self.ops.api.post(f"/workspaces/{self.ops.id}/activity/ack", body))
         return int(answer["last_acked_seq"])
 
+    async def release(self, claims: list[dict[str, Any]]) -> Any:
+        return await bounded(self.ops.api.post(f"/workspaces/{self.ops.id}/activity/release", {"claims": claims}))
+
 
 def ids(rows: list[dict[str, Any]]) -> list[str]:
     return [row["id"] for row in rows]

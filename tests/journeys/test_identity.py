@@ -100,6 +100,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/workspaces/{id}/activities"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/activity"): Rule({"workspace"}, "own", VIEWER, "path", {"activity_type": "agent_log"}),
     ("POST", "/workspaces/{id}/activity/ack"): Rule({"workspace"}, "own", VIEWER, "path", {"acked_seq": 0}),
+    ("POST", "/workspaces/{id}/activity/release"): Rule({"workspace"}, "own", VIEWER, "path", {"claims": []}),
     ("GET", "/workspaces/{id}/chat-history"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/chat/read"): Rule(PEOPLE, "own", VIEWER, "path", {"seq": 0}),
     ("POST", "/workspaces/{id}/chat/uploads"): Rule(EVERYBODY, "talk", OPERATOR, "path"),

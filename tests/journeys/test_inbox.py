@@ -338,3 +338,66 @@ async def test_an_ack_that_names_nothing_or_too_much_is_told_so(desk: Desk, body
 
     assert error.status == 422
     assert "acked_seq" in error.problem["error"]
+
+
+@requirement("M17")
+async def test_what_waits_is_shown_whoever_holds_it_until_it_is_handled_and_nothing_is_taken(desk: Desk) -> None:
+    first, second, third = [await desk.say(text) for text in ("first", "second", "third")]
+    await desk.claim(limit=2)
+    await desk.ack(activity_id=second, attempt=1)
+
+    shown = [await desk.read(waiting="true") for _ in range(2)]
+
+    assert [ids(rows) for rows in shown] == [[first, third]] * 2
+    assert [row.get("attempt") for row in shown[0]] == [1, None]
+    assert ids(await desk.read(waiting="true", limit=1)) == [first]
+    await desk.ack(activity_id=third)
+    assert ids(await desk.read(waiting="true")) == [first]
+    assert ids(await desk.claim()) == []
+
+
+# -- giving back -------------------------------------------------------------------------------------------------------
+
+
+@requirement("M17", "G14")
+async def test_what_an_agent_gives_back_goes_to_whoever_claims_next(desk: Desk) -> None:
+    sent = [await desk.say(f"message {number}") for number in range(3)]
+    first = await desk.claim()
+    claims = [{"activity_id": row["id"], "attempt": row["attempt"]} for row in first[1:]]
+
+    answer = await desk.release(claims)
+    again = await desk.claim()
+
+    assert answer == {"released": 2}
+    assert [(row["id"], row["attempt"]) for row in again] == [(sent[1], 2), (sent[2], 2)]
+
+
+@requirement("M17", "G14")
+async def test_only_the_present_claim_of_what_is_not_handled_can_be_given_back(desk: Desk) -> None:
+    handled, claimed_again, held = [await desk.say(f"message {number}") for number in range(3)]
+    await desk.claim(lease=1)
+    await desk.ack(activity_id=handled, attempt=1)
+    await desk.clock.advance(2)
+    await desk.claim()
+
+    stale = [{"activity_id": each, "attempt": 1} for each in (handled, claimed_again, held, UNKNOWN)]
+
+    assert await desk.release(stale) == {"released": 0}
+    assert await desk.claim() == []
+    assert await desk.release([{"activity_id": held, "attempt": 2}]) == {"released": 1}
+    assert ids(await desk.claim()) == [held]
+
+
+@requirement("M17", "G14")
+async def test_a_poll_that_waits_is_not_woken_by_what_is_given_back(desk: Desk) -> None:
+    sent = await desk.say("hello")
+    await desk.claim()
+    last = asyncio.create_task(desk.claim(wait=25))
+    await until_waiting(desk.server.server, 1)
+
+    await desk.release([{"activity_id": sent, "attempt": 1}])
+
+    await until_waiting(desk.server.server, 1)
+    assert not last.done()
+    last.cancel()
+    assert ids(await desk.claim()) == [sent]

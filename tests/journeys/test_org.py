@@ -352,6 +352,7 @@ async def test_a_removed_seats_token_opens_nothing_any_more(server: Running) -> 
         ("POST", f"/workspaces/{gone.id}/notify", {"message": "hi"}),
         ("POST", f"/workspaces/{gone.id}/activity", {"activity_type": "agent_log"}),
         ("POST", f"/workspaces/{gone.id}/activity/ack", {"acked_seq": 0}),
+        ("POST", f"/workspaces/{gone.id}/activity/release", {"claims": []}),
         ("POST", f"/workspaces/{gone.id}/a2a", text),
         ("POST", f"/workspaces/{peer.id}/a2a", text),
         ("GET", f"/workspaces/{peer.id}", None),

@@ -44,6 +44,8 @@ HOUSE = (
         "cli",
         ("cli", "server", "serving", "demo", "agent", "client", "wire", "ground", "store.{backup,copies,database}"),
     ),
+    # The command's own beginning: straight to an agent's process, or to the command line.
+    Row("entry", ("cli", "agent.main")),
     Row("server", ("edges", "views", "slices", "store", "ground")),
     # The wired server in a process: the listener is uvicorn's, the connections are ours.
     Row("serving", ("server", "edges.protocol", "ground")),

@@ -77,12 +77,40 @@ def _org() -> click.Command:
     return command
 
 
+def _mcp() -> click.Command:
+    from molecule_core.cli.mcp import command
+
+    return command
+
+
+def _tool() -> click.Command:
+    from molecule_core.cli.tool import command
+
+    return command
+
+
+def _peers() -> click.Command:
+    from molecule_core.cli.tool import word
+
+    return word("peers")
+
+
+def _info() -> click.Command:
+    from molecule_core.cli.tool import word
+
+    return word("info")
+
+
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
+    "mcp": ("Seat an agent in its workspaces, on stdio.", _mcp),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
     "dead-letters": ("Messages that were given up: look, requeue, discard.", _dead_letters),
     "org": ("An organisation as a file: plan, apply, export.", _org),
+    "tool": ("Call a platform tool as a workspace.", _tool),
+    "peers": ("List whom a workspace may talk to.", _peers),
+    "info": ("Tell what the server knows of a workspace.", _info),
     "admin": ("The server's own token.", _admin),
     "chains": ("Message chains that ran into a limit.", _chains),
     "backup": ("Copy the store while it is in use.", _backup),

@@ -8,6 +8,8 @@ import msgspec
 
 # Longer than the longest long-poll, so that a silent answer is the server's doing and not ours.
 _PATIENCE_SECONDS = 60.0
+# Shorter than a server keeps a connection without a request (75 s), so that it does not hang up on a question.
+_KEPT_SECONDS = 30.0
 
 
 class ApiError(Exception):
@@ -29,15 +31,40 @@ class NoAnswer(Exception):
     messageId, which makes it safe."""
 
 
-class Api:
-    """Speaks JSON over HTTP to one server. An async context manager; connections are kept between calls."""
+class Connections:
+    """Connections to one server, which callers with different credentials may share."""
 
-    def __init__(self, url: str, token: str | None = None, *, seconds: float = _PATIENCE_SECONDS) -> None:
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    def __init__(self, url: str, *, seconds: float = _PATIENCE_SECONDS) -> None:
         # A proxy that the environment names is for the world outside, not for an agent's own server.
         # A TLS context with all its certificates costs 30 ms, which an http address need not pay.
         tls = url.startswith("https:")
-        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=seconds, trust_env=False, verify=tls)
+        # As many as are asked for: an agent of a hundred workspaces holds a long-poll for each.
+        most = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEPT_SECONDS)
+        self.http = httpx2.AsyncClient(base_url=url, timeout=seconds, trust_env=False, verify=tls, limits=most)
+
+    async def close(self) -> None:
+        """Lets go of all of them."""
+        await self.http.aclose()
+
+
+class Api:
+    """Speaks JSON over HTTP to one server. An async context manager; connections are kept between calls. Those that it
+    was given are for whoever gave them to close."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        seconds: float = _PATIENCE_SECONDS,
+        connections: Connections | None = None,
+    ) -> None:
+        self._headers = {"content-type": "application/json"}
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {token}"
+        used = connections or Connections(url, seconds=seconds)
+        self._own = used if connections is None else None
+        self._http = used.http
 
     async def __aenter__(self) -> "Api":
         return self
@@ -48,8 +75,9 @@ class Api:
         await self.close()
 
     async def close(self) -> None:
-        """Lets go of all connections."""
-        await self._http.aclose()
+        """Lets go of all connections of its own."""
+        if self._own is not None:
+            await self._own.close()
 
     async def get(self, path: str, **query: Any) -> Any:
         """What a path answers. Raises ApiError, NoAnswer."""
@@ -71,7 +99,7 @@ class Api:
         """One request; query fields that are None are left out. Raises ApiError, NoAnswer."""
         fields = {name: value for name, value in (query or {}).items() if value is not None}
         content = None if body is None else msgspec.json.encode(body)
-        sent = {"content-type": "application/json", **(headers or {})}
+        sent = {**self._headers, **(headers or {})}
         try:
             answer = await self._http.request(method, path, params=fields, content=content, headers=sent)
         except httpx2.TransportError as error:

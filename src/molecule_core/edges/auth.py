@@ -53,12 +53,24 @@ class Guards:
         if host in self._good_hosts:
             return
         text = host.decode("latin-1").lower()
-        head, _, port = text.rpartition(":")
-        name = head if port.isascii() and port.isdigit() else text
-        if name not in self._hosts:
+        if not self._is_ours(text):
             raise WrongHost(host=text[:200])
         if len(self._good_hosts) < _MOST_SPELLINGS:
             self._good_hosts.add(host)
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether a host name, with or without a port, is one of this server's."""
+        head, _, port = host.rpartition(":")
+        return (head if port.isascii() and port.isdigit() else host) in self._hosts
+
+    def check_origin(self, headers: dict[bytes, bytes]) -> None:
+        """Refuses what a page of another host sends, whatever credential it has got hold of. Raises CrossOrigin."""
+        origin = headers.get(b"origin")
+        if origin is None:
+            return
+        scheme, _, host = origin.decode("latin-1").lower().partition("://")
+        if scheme not in ("http", "https") or not self._is_ours(host):
+            raise CrossOrigin
 
     def known(self, headers: dict[bytes, bytes], route: Route) -> Caller | None:
         """Whose credential it is, if it was looked up before. Raises 401 errors and CrossOrigin."""

@@ -43,6 +43,19 @@ class Ack(Struct):
     attempt: int | None = None
 
 
+class Claimed(Struct):
+    """A message that was claimed, and under which attempt."""
+
+    activity_id: str
+    attempt: int
+
+
+class Release(Struct):
+    """Claimed messages that the agent will not handle."""
+
+    claims: list[Claimed]
+
+
 class ReadUpTo(Struct):
     """How far a person has read: the `seq` of a chat's message."""
 
@@ -81,12 +94,14 @@ class InboxEdge:
             ),
             Route("GET", f"{one}/activities", self.activity, _OWN_READ, "The same", None, list[ActivityRow]),
             Route("POST", f"{one}/activity/ack", self.ack, own_agent, "Say what is handled", Ack),
+            Route("POST", f"{one}/activity/release", self.release, own_agent, "Give claimed messages back", Release),
             Route("GET", f"{one}/chat-history", self.chat, _OWN_READ, "Read the chat with the user", None, ChatPage),
             Route("POST", f"{one}/chat/read", self.read_chat, Who(PEOPLE, Reach.OWN), "Say what was read", ReadUpTo),
         ]
 
     async def activity(self, call: Call) -> Answer:
-        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox.
+        """The log: newest first, or with `since_id` oldest first behind that row, or `claim`ed from the inbox, or what
+        is `waiting` there (`true`): not handled yet, whoever holds it.
 
         `since_id` says that what lies behind it is handled, if the agent itself asks and claims nothing."""
         query = call.query()
@@ -98,7 +113,9 @@ class InboxEdge:
         since_id = plain_text(query, "since_id")
         self._counted.polls += wait > 0
         try:
-            if lease is not None:
+            if query.get("waiting") == "true":
+                rows = await self._reader.waiting(call.target.id, count, self._clock.now())
+            elif lease is not None:
                 rows = await self._claimed(call, lease, count, wait)
             elif since_id is not None:
                 rows = await self._after(call, since_id, filters, count, wait)
@@ -162,6 +179,14 @@ class InboxEdge:
             floor = await self._handing.ack_upto(call.target.id, seq, ack.attempt)
         self._counted.acks += 1
         return json_answer({"last_acked_seq": floor})
+
+    async def release(self, call: Call) -> Answer:
+        """What an agent that ends has claimed and not handled need not wait for the end of its lease."""
+        claims = call.read(Release).claims
+        if len(claims) > self._limits.page_rows:
+            raise InvalidField(reason=f"at most {self._limits.page_rows} claims are taken at once")
+        count = await self._writer.give_back(call.target.id, {each.activity_id: each.attempt for each in claims})
+        return json_answer({"released": count})
 
     async def chat(self, call: Call) -> Answer:
         """What the workspace and its users said, oldest first. `before` (an id) and `before_ts` page back, `after` (an

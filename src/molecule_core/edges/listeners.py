@@ -52,6 +52,22 @@ class Sink(Protocol):
         """Ends the channel."""
 
 
+class Admitted(Protocol):
+    """Who was let in, by what, and, if it is one workspace's, whose channel it is."""
+
+    @property
+    def caller(self) -> Caller:
+        """Who."""
+
+    @property
+    def credential(self) -> str:
+        """The hash of the credential."""
+
+    @property
+    def workspace_id(self) -> str | None:
+        """The workspace without which it makes no sense."""
+
+
 class Place(Protocol):
     """Where a listener is kept."""
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from molecule_core.access.model import Kind
-from molecule_core.edges.listeners import Listener, scope_of
+from molecule_core.edges.listeners import Admitted, Listener, scope_of
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import StoreUnavailable
 from molecule_core.ground.limits import Limits
@@ -55,6 +55,8 @@ class Live:
         self._ends: dict[str, int] = {}
         self._pinging: asyncio.Task[None] | None = None
         self.cuts = Counter[str]()
+        self.when_ended: Callable[[], None] = lambda: None
+        """Called when something that lets callers in has ended, or will: others keep channels open too."""
 
     def kinds(self) -> Counter[str]:
         """How many listen, by the kind of their channel."""
@@ -112,7 +114,7 @@ class Live:
         listener.cursor = listener.sent = after
         channel = await self._channel_of(listener.org_id)
         channel.add(listener)
-        if self._has_ended(listener):  # that was told before it was here to be told
+        if self.has_ended(listener):  # that was told before it was here to be told
             listener.sink.cut(SESSION_ENDED, "the credential has ended, or the workspace was removed")
             return
         if self._pinging is None or self._pinging.done():
@@ -128,11 +130,12 @@ class Live:
                 self._channels[org_id] = channel
         return self._channels[org_id]
 
-    def _has_ended(self, listener: Listener) -> bool:
+    def has_ended(self, listener: Admitted) -> bool:
+        """Whether who was let in once would not be let in any more."""
         workspace = None if listener.workspace_id is None else self._org.workspace(listener.workspace_id)
         return self._is_over(listener) or (workspace is not None and workspace.removed)
 
-    def _is_over(self, listener: Listener) -> bool:
+    def _is_over(self, listener: Admitted) -> bool:
         """Whether what let it in lets nobody in any more."""
         now = self._clock.now()
         own = listener.caller.expires_at
@@ -154,6 +157,7 @@ class Live:
         """Credentials, by their hashes, or all of a person, by its id, are good for nothing from a time on: their
         channels end, also one that is being opened. (What ends later is noticed with the next sign of life.)"""
         self._ends.update(dict.fromkeys(names, at))
+        self.when_ended()
         for listener in self._listeners():
             if self._is_over(listener):
                 listener.sink.cut(SESSION_ENDED, why)

@@ -45,6 +45,10 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
             "4XX": {"description": "refused: `error` says why and what to do"},
         },
     }
+    if route.events:
+        told = {"schema": by_shape.get(str(route.gives), {}), "description": "each event holds one such message"}
+        operation["responses"][str(route.status)]["content"]["text/event-stream"] = told
+        operation["responses"]["202"] = {"description": "taken; there is nothing to answer"}
     if route.who.kinds:
         operation["security"] = [{"bearer": []}]
         operation["x-credentials"] = sorted(route.who.kinds)

@@ -73,6 +73,7 @@ PROBLEMS: dict[type[MoleculeError], Problem] = {
     errors.NoRoom: Problem("no_room", 507, _SERVER),
     errors.FilesUnavailable: Problem("files_unavailable", 503, _SERVER),
     errors.NoPreview: Problem("no_preview", 415, _SERVER),
+    errors.TooManyOpen: Problem("too_many_open", 429, _SERVER),
     errors.ServerBusy: Problem("server_busy", 503, _SERVER),
     errors.StoreUnavailable: Problem("platform_unavailable", 503, _SERVER),
     errors.Unexpected: Problem("unexpected", 500, -32603),

@@ -177,6 +177,8 @@ class Route(Struct, frozen=True):
     """Whether the last parameter of its path takes all segments that follow."""
     streams: bool = False
     """Whether the handler reads the body itself, as multipart/form-data, while it comes; larger ones are taken then."""
+    events: bool = False
+    """Whether it may answer with server-sent events instead, or, if nothing is to be said, with 202."""
     media: str = "application/json"
     """What it answers with."""
     meter: RouteMeter = field(default_factory=RouteMeter)

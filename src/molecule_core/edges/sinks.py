@@ -1,4 +1,4 @@
-"""A connection on which a listener is told what happens: what WebSocket and event stream have in common.
+"""A connection on which a client is told what happens: what WebSocket and event streams have in common.
 
 Above: `edges/protocol.py` hands the connection over. Below: `edges/live.py`.
 """
@@ -22,72 +22,33 @@ _CUTS = {SESSION_ENDED: "session ended", TOO_SLOW: "too slow", INTERNAL: "troubl
 _log = logging.getLogger("molecule.live")
 
 
-class LiveConnection(asyncio.Protocol, ABC):
-    """Holds the connection and its listener, serves one wish at a time, knows whether the client keeps reading.
+class HeldConnection(asyncio.Protocol):
+    """A connection that was taken over from HTTP, and on which the server goes on speaking. It knows whether the client
+    keeps reading; one that does not is not listened to either."""
 
-    A client that does not take what it is sent is not listened to either."""
-
-    kind = "stream"
-    resubscribes = False
     _transport: asyncio.Transport
-    _listener: Listener
-    _first: "asyncio.Task[None]"
-    _task: "asyncio.Task[None]"
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
+    def __init__(self) -> None:
         self._drained: asyncio.Future[None] | None = None
         self._connections: set[Any] = set()
         self._written = 0
 
-    def _take(
-        self, transport: asyncio.Transport, connections: set[Any], head: bytes, first: Callable[[], Work]
-    ) -> None:
-        """The connection is ours from here on: the head of our answer, then the first wish, which nothing replaces."""
+    def _hold(self, transport: asyncio.Transport, connections: set[Any], head: bytes) -> None:
+        """The connection is ours from here on: the head of our answer goes out."""
         self._transport, self._connections = transport, connections
         transport.set_protocol(self)
         connections.add(self)
         self._send(head)
-        self._first = self._task = asyncio.get_running_loop().create_task(self._served(first, None))
 
-    def serve(self, work: Callable[[], Work]) -> None:
-        """Does something for this channel, in place of what is being done for it."""
-        self._task = asyncio.get_running_loop().create_task(self._served(work, self._task))
-
-    async def _served(self, work: Callable[[], Work], before: "asyncio.Task[None] | None") -> None:
-        if before is not None:
-            if before is not self._first:
-                before.cancel()
-            await asyncio.wait((before, self._first))  # one that was cancelled may not have waited for the greeting
-        try:
-            await work()
-        except StoreUnavailable:
-            self.cut(INTERNAL, "the store does not answer; resume")
-        except Exception:
-            _log.exception("a live channel has met a mistake of ours, and is closed to start over")
-            self.cut(INTERNAL, "the server made a mistake; resume")
-
-    def cut(self, code: int, reason: str) -> None:
-        """Ends the channel."""
-        self._live.cuts[_CUTS[code]] += 1
-        self._end(code, reason)
-
-    @abstractmethod
-    def _end(self, code: int, reason: str) -> None:
-        """Ends the connection in the way of its protocol."""
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """The client is gone."""
+        self._connections.discard(self)
+        self.resume_writing()
 
     def _close_soon(self) -> None:
         """Closes once the client has taken what was said last; one that does not is cut off."""
         asyncio.get_running_loop().call_later(FAREWELL_SECONDS, self._transport.abort)
         self._transport.close()
-
-    def connection_lost(self, _exc: Exception | None) -> None:
-        """The client is gone."""
-        self._connections.discard(self)
-        self._live.leave(self._listener)
-        for task in (self._first, self._task):  # a wish may be waiting for the greeting, which would register again
-            task.cancel()
-        self.resume_writing()
 
     def write(self, data: bytes) -> None:
         """Sends bytes, or keeps them until the client has read."""
@@ -122,3 +83,57 @@ class LiveConnection(asyncio.Protocol, ABC):
         self._drained = None
         if not self._transport.is_closing():
             self._transport.resume_reading()
+
+
+class LiveConnection(HeldConnection, ABC):
+    """Holds the listener of a connection, and serves one wish at a time."""
+
+    kind = "stream"
+    resubscribes = False
+    _listener: Listener
+    _first: "asyncio.Task[None]"
+    _task: "asyncio.Task[None]"
+
+    def __init__(self, live: Live) -> None:
+        super().__init__()
+        self._live = live
+
+    def _take(
+        self, transport: asyncio.Transport, connections: set[Any], head: bytes, first: Callable[[], Work]
+    ) -> None:
+        """The head of our answer, then the first wish, which nothing replaces."""
+        self._hold(transport, connections, head)
+        self._first = self._task = asyncio.get_running_loop().create_task(self._served(first, None))
+
+    def serve(self, work: Callable[[], Work]) -> None:
+        """Does something for this channel, in place of what is being done for it."""
+        self._task = asyncio.get_running_loop().create_task(self._served(work, self._task))
+
+    async def _served(self, work: Callable[[], Work], before: "asyncio.Task[None] | None") -> None:
+        if before is not None:
+            if before is not self._first:
+                before.cancel()
+            await asyncio.wait((before, self._first))  # one that was cancelled may not have waited for the greeting
+        try:
+            await work()
+        except StoreUnavailable:
+            self.cut(INTERNAL, "the store does not answer; resume")
+        except Exception:
+            _log.exception("a live channel has met a mistake of ours, and is closed to start over")
+            self.cut(INTERNAL, "the server made a mistake; resume")
+
+    def cut(self, code: int, reason: str) -> None:
+        """Ends the channel."""
+        self._live.cuts[_CUTS[code]] += 1
+        self._end(code, reason)
+
+    @abstractmethod
+    def _end(self, code: int, reason: str) -> None:
+        """Ends the connection in the way of its protocol."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._live.leave(self._listener)
+        for task in (self._first, self._task):  # a wish may be waiting for the greeting, which would register again
+            task.cancel()
+        super().connection_lost(exc)

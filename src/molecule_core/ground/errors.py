@@ -296,6 +296,10 @@ class RateLimited(MoleculeError):
         return {"retry_after": self.details["retry_after"]}
 
 
+class TooManyOpen(MoleculeError):
+    """so many {what} are in use that no more are taken (at most {most}). End one, then try again."""
+
+
 class ServerBusy(MoleculeError):
     """too much is waiting to be written; try again shortly"""
 

@@ -104,3 +104,14 @@ class Limits(Struct, frozen=True, kw_only=True):
     url_length: Annotated[Count, Meta(description="a url that the server may be asked to call, characters")] = 2048
     resolve_seconds: Annotated[Count, Meta(description="a name is looked up while its url is registered")] = 5
     answer_header_bytes: Annotated[Count, Meta(description="status and headers of an answer to the server")] = 32 << 10
+    mcp_sessions: Annotated[Count, Meta(description="MCP sessions of one workspace that a process keeps")] = 32
+    mcp_idle_seconds: Annotated[
+        Count, Meta(description="an unused MCP session is kept so long; it can be taken up later too")
+    ] = 1800
+    mcp_calls: Annotated[
+        Count, Meta(description="tools that one MCP session, or one workspace without sessions, runs at once")
+    ] = 32
+    mcp_batch: Annotated[Count, Meta(description="messages in one MCP request")] = 50
+    mcp_lease_seconds: Annotated[
+        Count, Meta(description="a message that an MCP tool has given to its agent is held for it, then it comes again")
+    ] = 600

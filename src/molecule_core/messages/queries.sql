@@ -182,6 +182,22 @@ FROM (
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
 WHERE w.before < :page_bytes ORDER BY a.seq;
 
+-- name: waiting_rows
+-- inbound rows behind the floor that nobody handled, held or not, oldest first, with the attempt they were last given
+SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    a.root_id, a.hop, a.cause_id, a.trace_parent, w.attempt
+FROM (
+    SELECT p.seq, p.attempt, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
+        SELECT r.seq, r.size, CASE WHEN h.attempt > 0 THEN h.attempt END AS attempt
+        FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
+        WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :seq AND h.acked_at IS NULL
+            AND (r.expires_at IS NULL OR r.expires_at > :now OR h.requeued = 1)
+        ORDER BY r.seq LIMIT :count
+    ) p
+) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
+WHERE w.before < :page_bytes ORDER BY a.seq;
+
 -- name: next_lease_end
 -- when the first lease of a workspace ends
 SELECT min(lease_until) FROM handouts WHERE workspace_id = :workspace_id AND acked_at IS NULL;

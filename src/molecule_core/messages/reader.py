@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.lineage import Chain, ChainMessage
-from molecule_core.messages.model import KIND_USER, NOTIFY, RECEIVE, Filters, Shown, Told
+from molecule_core.messages.model import KIND_USER, NOTIFY, RECEIVE, Filters, Inbox, Shown, Told
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Row, Store
 from molecule_core.store.journal import log_key
@@ -26,6 +26,8 @@ _MOST_TOLD = 4096
 # Inboxes that are counted in one go.
 _LOOKED_AT = 200
 _NEWEST = (1 << 62) - 1
+# A time by which every lease has ended.
+_ALL_LEASES = (1 << 62) - 1
 
 
 class MessageReader:
@@ -54,6 +56,16 @@ class MessageReader:
             return await self._waiting(workspace_id, partial(self._inbox_behind, workspace_id, seq, count), wait)
         page = {**self._page(workspace_id, filters, count), "seq": seq}
         return await self._waiting(workspace_id, partial(self._shown, "activity_after", page), wait)
+
+    async def waiting(self, workspace_id: str, count: int, now: int) -> list[Shown]:
+        """Messages that nobody has handled at this time, whoever holds them, oldest first."""
+        states = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
+        inbox = Inbox(*states[0]) if states else Inbox()
+        page = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "count": count}
+        again = await self._store.rows("requeued_rows", {**page, "now": _ALL_LEASES}) if inbox.requeued else []
+        rows = await self._store.rows("waiting_rows", {**page, "now": now, "page_bytes": self._limits.page_bytes})
+        before = [(*row[:-2], row[-2] - 1 or None) for row in again]  # told with the attempt that would be the next
+        return [Shown(*row) for row in (*before, *rows)][:count]
 
     async def _inbox_behind(self, workspace_id: str, seq: int, count: int) -> list[Shown]:
         """The usual poll: when it finds nothing it has cost one look into memory, or one into an index."""

@@ -60,7 +60,8 @@ class Tracking:
             for each in await self._happened(state)
         ]
         reason = await self._stuck(state)
-        return Ticks(state.id, state.workspace_id, ticks, None if reason is None else Stuck(reason))
+        stuck = None if reason is None else Stuck(reason)
+        return Ticks(state.id, state.workspace_id, state.source_id, ticks, stuck)
 
     async def _happened(self, state: MessageState) -> list[Happened]:
         wish = {"workspace_id": state.workspace_id, "no": state.no, "widest": rules.WIDEST}

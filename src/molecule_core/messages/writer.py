@@ -15,7 +15,7 @@ from molecule_core.ground.text import shorten
 from molecule_core.messages import attachments, rules
 from molecule_core.messages.broadcasts import Broadcasts
 from molecule_core.messages.chains import Chains
-from molecule_core.messages.handing import inbox_of, ticked
+from molecule_core.messages.handing import handout, inbox_keys, inbox_of, ticked
 from molecule_core.messages.lineage import BEGINS
 from molecule_core.messages.model import (
     EXPIRY,
@@ -28,6 +28,7 @@ from molecule_core.messages.model import (
     WAKE_ASKED,
     Activity,
     Draft,
+    Handout,
     Inbox,
     LogEntry,
     Place,
@@ -244,6 +245,27 @@ class MessageWriter:
             return WriteSet(None, [("save_read_mark", mark)])
 
         await self._store.run(Command(target.org_id, (("read", person_id, workspace_id),), decide))
+
+    async def give_back(self, workspace_id: str, claims: dict[str, int]) -> int:
+        """Messages (id -> attempt) that an agent has claimed and will not handle: whoever claims next gets them. Those
+        that are handled, or were handed out again since, are left alone. Returns how many could be had back. Who waits
+        at this moment is not woken: that may be the last poll of the very agent that ends.
+
+        Raises NotFound, WorkspaceRemoved."""
+
+        def decide() -> Decision[int]:
+            now = self._clock.now()
+            writes = []
+            for activity_id, attempt in claims.items():
+                places = yield Read("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
+                row = {"workspace_id": workspace_id, "seq": places[0][0] if places else 0}
+                held = [Handout(*noted) for noted in (yield Read("handout", row))]
+                if held and held[0].acked_at is None and held[0].attempt == attempt:
+                    writes.append(handout(workspace_id, held[0].seq, attempt, now, None))
+            return WriteSet(len(writes), writes)
+
+        target = self._org.living(workspace_id)
+        return await self._store.run(Command(target.org_id, inbox_keys(workspace_id), decide))
 
 
 def _with_its_delivery(written: WriteSet[T], target: Workspace, activity: Activity) -> WriteSet[T]:

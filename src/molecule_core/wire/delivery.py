@@ -19,10 +19,12 @@ class Stuck(Struct):
 
 
 class Ticks(Struct):
-    """All that became of a message, in order, and why it does not go on, if it does not."""
+    """All that became of a message, in order, and why it does not go on, if it does not. `source_id`: the workspace
+    that sent it; null for a person."""
 
     activity_id: str
     workspace_id: str
+    source_id: str | None
     ticks: list[Tick]
     stuck: Stuck | None
 

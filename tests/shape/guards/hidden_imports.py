@@ -10,7 +10,12 @@ from tests.shape.guards.trees import Tree, read
 from tests.shape.rooms import fits
 
 # importer -> what it may import late: the CLI at its door, the server when it knows which engine was chosen.
-LATE = {"cli": ("",), "server": ("store.postgres", "store.listen", "store.nats")}
+LATE = {
+    "cli": ("",),
+    "entry": ("",),
+    "agent.main": ("agent.engine",),
+    "server": ("store.postgres", "store.listen", "store.nats"),
+}
 
 
 def find_hidden_imports(tree: Tree, late: Mapping[str, tuple[str, ...]] = LATE) -> list[str]:

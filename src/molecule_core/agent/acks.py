@@ -1,0 +1,123 @@
+"""What a workspace's reader has taken and what of it is handled: told to the server, and to the file that outlives a
+kill. One object a workspace; only the leader writes with it.
+
+Above: membership, verbs. Below: cursors, client.
+"""
+
+import logging
+from typing import Any
+
+from molecule_core.agent.cursors import CursorFile, Remembered
+from molecule_core.client.api import Api, ApiError, NoAnswer
+
+_log = logging.getLogger("molecule.agent")
+# HTTP's statuses: unknown, handed out again since, or never handed out as was said. None of them gets better.
+_SETTLED = (404, 409, 410, 422)
+# Ids and numbers of rows that are kept to name the cursor; far more than are ever between the floor and the newest.
+_MOST_PLACES = 20_000
+
+
+class Acks:
+    """Holds, acknowledges, remembers."""
+
+    def __init__(self, workspace_id: str, file: CursorFile) -> None:
+        self._id = workspace_id
+        self._file = file
+        self._known = Remembered()
+        self._places: dict[str, int] = {}
+
+    def begin(self, fence: int) -> Remembered:
+        """Takes over from whoever led before; what they left is returned."""
+        self._known = self._file.load()
+        self._known.fence = fence
+        return self._known
+
+    @property
+    def cursor(self) -> str:
+        """The message up to which all is handled; empty if not known."""
+        return self._known.cursor
+
+    def reset(self) -> None:
+        """Forgets everything about this workspace: the server does not know the cursor."""
+        self._file.reset()
+        self._known = Remembered(fence=self._known.fence)
+        self._places.clear()
+
+    def hold(self, attempts: dict[str, int], places: dict[str, int]) -> None:
+        """Messages were taken from the server: their attempts and their numbers. Raises Fenced, OSError."""
+        self._known.held.update(attempts)
+        self._places.update(places)
+        while len(self._places) > _MOST_PLACES:
+            del self._places[next(iter(self._places))]
+        self._save()
+
+    def is_pending(self, activity_id: str) -> bool:
+        """Whether a message is handled and the server may not know it yet."""
+        return activity_id in self._known.handled
+
+    @property
+    def pending(self) -> dict[str, int]:
+        """What the server may not know to be handled: activity id -> attempt."""
+        return dict(self._known.handled)
+
+    def left_over(self, here: set[str]) -> dict[str, int]:
+        """What an earlier process held and this one has not: activity id -> attempt."""
+        return {id_: attempt for id_, attempt in self._known.held.items() if id_ not in here}
+
+    def released(self, ids: dict[str, int]) -> None:
+        """The server has them back. Raises Fenced, OSError."""
+        for id_ in ids:
+            self._known.held.pop(id_, None)
+        self._save()
+
+    def take_notes(self) -> dict[str, int]:
+        """What processes that do not lead have handled: activity id -> attempt."""
+        return self._file.take_notes()
+
+    def handled(self, activity_id: str, attempt: int) -> None:
+        """A message is handled: that is on the disk before the server hears it. Raises Fenced, OSError."""
+        self._known.held.pop(activity_id, None)
+        self._known.handled[activity_id] = attempt
+        self._save()
+
+    async def confirm(self, api: Api, activity_id: str) -> bool:
+        """Tells the server; False if it could not be told now. What it refuses is settled too: it will not get better,
+        and comes again if it must."""
+        attempt = self._known.handled.get(activity_id)
+        if attempt is None:
+            return True
+        try:
+            floor = await acknowledge(api, self._id, activity_id, attempt)
+        except NoAnswer:
+            return False
+        except ApiError as error:
+            if error.status not in _SETTLED:
+                return False
+            _log.info("workspace %s: the ack of %s was refused: %s", self._id, activity_id, error)
+            floor = -1
+        if self._known.handled.get(activity_id) == attempt:  # not handed out again meanwhile
+            del self._known.handled[activity_id]
+        self._move(floor)
+        self._save()
+        return True
+
+    def _move(self, floor: int) -> None:
+        """The cursor is the last row that the server says is handled with all before it."""
+        passed = {id_: seq for id_, seq in self._places.items() if seq <= floor}
+        if passed:
+            self._known.cursor = max(passed, key=passed.__getitem__)
+            for id_ in passed:
+                del self._places[id_]
+
+    def _save(self) -> None:
+        self._file.save(self._known)
+
+
+async def acknowledge(api: Api, workspace_id: str, activity_id: str, attempt: int) -> int:
+    """Tells the server that a message is handled; how far its inbox is handled then. Raises ApiError, NoAnswer."""
+    body: dict[str, Any] = {"activity_id": activity_id}
+    if attempt:
+        body["attempt"] = attempt
+    answer = await api.post(f"/workspaces/{workspace_id}/activity/ack", body)
+    floor = answer.get("last_acked_seq") if isinstance(answer, dict) else None
+    return floor if isinstance(floor, int) else -1

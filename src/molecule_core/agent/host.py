@@ -1,0 +1,67 @@
+"""What a host of MCP sees first: name, tools, instructions. Light; a call waits until the heavy half is loaded.
+
+Above: main. Below: the registry of tools, words.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from molecule_core import __version__
+from molecule_core.agent import words
+from molecule_core.agent.config import Configuration
+from molecule_core.agent.hosts import runtime_of
+from molecule_core.wire.mcp import Calling, Outcome
+from molecule_core.wire.tools import TOOLS
+from molecule_core.wire.toolspec import ToolSpec
+
+
+class Worker(Protocol):
+    """The heavy half: runs tools."""
+
+    async def call(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+        """Runs a tool. Raises ToolError."""
+
+
+class AgentHost:
+    """A Host of wire.mcp. `client` tells what the host on the other side said of itself."""
+
+    name = "molecule"
+    version = __version__
+
+    def __init__(self, config: Configuration) -> None:
+        self.client: Callable[[], dict[str, Any]] = dict
+        self._config = config
+        self._worker: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
+
+    @property
+    def instructions(self) -> str:
+        """The convention, with the tools' names as this host's model knows them."""
+        return words.instructions(
+            [seat.id for seat in self._config.seats],
+            single=self._config.single,
+            poll_seconds=self._config.wishes.poll_timeout_secs,
+            runtime=runtime_of(self.client()),
+        )
+
+    def tools(self) -> Sequence[ToolSpec]:
+        """All of them, always in the same order."""
+        return TOOLS
+
+    def begin(self, worker: Worker) -> None:
+        """From now on calls are served; those that came before are too."""
+        self._worker.set_result(worker)
+
+    async def call(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+        """Runs a tool. Raises ToolError."""
+        worker = await asyncio.shield(self._worker)
+        return await worker.call(spec, arguments, calling)
+
+    def card(self) -> dict[str, Any]:
+        """What the agent says of itself when it takes a seat: as far as its environment says it, and how many tools it
+        was given, by which people see that it is really connected."""
+        told: dict[str, Any] = {"name": self._config.name, "description": self._config.description}
+        told["skills"] = [{"id": name, "name": name} for name in self._config.skills]
+        return {**{name: value for name, value in told.items() if value}, "tools": len(TOOLS)}

@@ -1,0 +1,30 @@
+"""What is known of the programs that host agents, by the name that they give themselves in the handshake. Pure.
+
+Above: host, engine, main. Below: the names of tools.
+"""
+
+from typing import Any
+
+from molecule_core.wire.toolspec import Runtime
+
+CHANNEL = "claude/channel"
+_LISTENERS = ("claude-code",)
+"""Hosts that show what a channel pushes."""
+_RUNTIMES = (
+    ("claude", Runtime.CLAUDE_CODE),
+    ("codex", Runtime.CODEX),
+    ("gemini", Runtime.GEMINI_CLI),
+    ("opencode", Runtime.OPENCODE),
+    ("cline", Runtime.CLINE),
+)
+
+
+def runtime_of(client: dict[str, Any]) -> Runtime:
+    """How a host names our tools to its model, by the name that it gives itself."""
+    name = str(client.get("name", "")).lower()
+    return next((runtime for start, runtime in _RUNTIMES if name.startswith(start)), Runtime.BARE)
+
+
+def wants_channel(wish: str, client: dict[str, Any]) -> bool:
+    """Whether a host is offered the channel and pushed to; the wish is `auto`, `on` or `off`."""
+    return wish == "on" or (wish == "auto" and str(client.get("name", "")).lower() in _LISTENERS)

@@ -1,0 +1,374 @@
+"""One workspace of an agent: register, heartbeat, read the inbox. Whatever happens to it happens to no other one.
+
+Of several processes with this seat one leads: it registers, beats and reads. The others look now and then whether it is
+gone. The reader takes mail under a lease and never further than the inbox has room, so that nothing is ever dropped;
+what is handled is said one by one, so that a crash brings back what was not.
+
+Above: memberships. Below: acks, leader, inbox, connections.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from molecule_core.agent.acks import Acks, acknowledge
+from molecule_core.agent.backoff import BackOff
+from molecule_core.agent.config import BadConfiguration, SeatConfig, Wishes, read_token
+from molecule_core.agent.connections import Servers
+from molecule_core.agent.cursors import CursorFile, Fenced
+from molecule_core.agent.inbox import Inbox, Key
+from molecule_core.agent.leader import Leadership
+from molecule_core.agent.tokens import TokenRegistry
+from molecule_core.agent.waiting import pause
+from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.ids import Randomness
+from molecule_core.ground.logs import hide
+from molecule_core.wire.inbox import InboxMessage, message_of
+
+_log = logging.getLogger("molecule.agent")
+_UNAUTHORIZED, _FORBIDDEN, _GONE, _TOO_MANY, _TROUBLE = 401, 403, 410, 429, 500
+REMOVED = "workspace_removed"
+# A page: enough to fill an inbox in a few, few enough to be shown soon.
+_PAGE = 100
+# Told at once, loudly at the third, then now and then: a seat without a credential may stay so for days.
+_LOUD, _EVERY = 3, 20
+
+
+class Removed(Exception):
+    """The workspace is gone for good."""
+
+
+class SteppedDown(Exception):
+    """Another process leads now."""
+
+
+class Shared(Struct, frozen=True, kw_only=True):
+    """What all memberships of a process have in common. `card`: what the agent says of itself; `refused`: called if the
+    server does not take the credential when the only seat is taken for the first time."""
+
+    clock: Clock
+    randomness: Randomness
+    wishes: Wishes
+    tokens: TokenRegistry
+    servers: Servers
+    inbox: Inbox
+    card: Callable[[], dict[str, Any]]
+    refused: Callable[[str], None] | None = None
+
+
+class Membership:
+    """A seat, as this process keeps it. `state`: waiting, following, leading, away, refused, removed; `trouble`: what
+    is wrong at this moment, for people and models."""
+
+    def __init__(self, seat: SeatConfig, file: CursorFile, leadership: Leadership, shared: Shared) -> None:
+        self.id = seat.id
+        self.url = seat.url
+        self.state = "waiting"
+        self.trouble = ""
+        self._seat = seat
+        self._file = file
+        self._acks = Acks(seat.id, file)
+        self._leadership = leadership
+        self._shared = shared
+        self._clock = shared.clock
+        self._inbox = shared.inbox
+        self._wishes = shared.wishes
+        self._card: dict[str, Any] | None = None
+        self._was_registered = False
+        self._refusals = 0
+        self._failures = 0
+        self._started = shared.clock.monotonic()
+        self._leases: dict[str, float] = {}
+
+    def api(self) -> Api:
+        """A client that acts as this workspace, with its token and no other."""
+        return self._shared.servers.api(self.id, self.url)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process reads the inbox."""
+        return self.state not in ("waiting", "following", "removed")
+
+    def leader(self) -> int | None:
+        """The process that leads, or led last."""
+        return self._leadership.leader()
+
+    def keep_card(self, card: dict[str, Any]) -> None:
+        """What the agent has said of itself since: the next time this seat is taken it says that."""
+        self._card = card
+
+    # -- the life of a seat --------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Keeps the seat until it is cancelled, or the workspace is removed."""
+        while True:
+            await self._follow()
+            try:
+                await self._lead()
+            except Removed:
+                self.state, self.trouble = "removed", "this workspace was removed by its operator"
+                _log.warning("workspace %s was removed; this agent goes on without it", self.id)
+                return
+            except (SteppedDown, Fenced):
+                _log.warning("workspace %s: another process leads now", self.id)
+            finally:
+                self._inbox.forget(self.id)
+                self._leases.clear()
+                self._leadership.give_back()
+
+    async def _follow(self) -> None:
+        """Until this process leads."""
+        while True:
+            try:
+                if self._leadership.take(self._file.load().fence):
+                    break
+                self.state, self.trouble = "following", ""
+            except OSError as error:
+                self._troubled(f"its lock file cannot be used: {error.strerror}")
+            await pause(self._clock, self._wishes.follow_seconds * self._dice())
+        self._acks.begin(self._leadership.fence)
+
+    def _dice(self) -> float:
+        return 0.75 + 0.5 * self._shared.randomness.bits(16) / (1 << 16)
+
+    async def _lead(self) -> None:
+        """Registers and works; after trouble again, later and later. Raises Removed, SteppedDown, Fenced."""
+        back_off = BackOff(self._wishes.retry_seconds, self._wishes.retry_most_seconds, self._shared.randomness)
+        while True:
+            try:
+                await self._begin()
+                back_off.reset()
+                self.state, self.trouble, self._failures = "leading", "", 0
+                await self._work()
+            except (NoAnswer, ApiError, OSError) as error:
+                self._judge(error)
+                least = error.problem.get("retry_after") if isinstance(error, ApiError) else None
+                await pause(self._clock, max(back_off.next(), least if isinstance(least, int | float) else 0))
+
+    def _judge(self, error: Exception) -> None:
+        if isinstance(error, ApiError):
+            if error.code == REMOVED:
+                raise Removed from None
+            if error.status in (_UNAUTHORIZED, _FORBIDDEN):
+                if not self._was_registered and self._shared.refused is not None:
+                    self._shared.refused(f"workspace {self.id}: the server does not take the token: {error}")
+                self.state = "refused"
+                self._read_token_again()
+                self._troubled(f"the server does not take its token ({error})")
+                return
+        self.state = "away"
+        self._troubled(f"{self.url} does not answer as it should ({str(error) or type(error).__name__}); trying again")
+
+    def _troubled(self, text: str) -> None:
+        self.trouble = text
+        self._failures += 1
+        if self._failures == 1 or self._failures % _EVERY == 0:
+            _log.warning("workspace %s: %s", self.id, text)
+
+    def _read_token_again(self) -> None:
+        """Somebody may have written a new token into the file."""
+        if self._seat.token_file is None:
+            return
+        try:
+            token = read_token(self._seat.token_file)
+        except BadConfiguration as error:
+            _log.warning("workspace %s: %s", self.id, error)
+            return
+        hide(token)
+        self._shared.tokens.rotate(self.id, token)
+
+    async def _begin(self) -> None:
+        """Takes the seat, and sets right what an earlier life left. Raises ApiError, NoAnswer, OSError, Fenced."""
+        card = self._card if self._card is not None else self._shared.card()
+        body = {"id": self.id, "agent_card": card, "delivery_mode": "poll"}
+        await self.api().post("/registry/register", body)
+        self._was_registered = True
+        if self._wishes.disable_inbox:
+            return
+        await self._check_cursor()
+        await self._confirm_all()
+        await self._release(self._acks.left_over({id_ for _, id_ in self._keys()}))
+
+    async def _check_cursor(self) -> None:
+        """The server must know the cursor: it never lies beyond what the server has called handled. One that does not
+        (rows go, stores are put back) makes this workspace begin anew, and no other."""
+        if not self._acks.cursor:
+            return
+        query = {"type": "a2a_receive", "since_id": self._acks.cursor, "limit": 1}
+        try:
+            await self.api().get(self._path("activity"), **query)
+        except ApiError as error:
+            if error.status != _GONE or error.code == REMOVED:
+                raise
+            _log.warning("workspace %s: the server does not know the cursor; beginning anew", self.id)
+            self._acks.reset()
+            self._inbox.forget(self.id)
+            self._leases.clear()
+
+    def _keys(self) -> list[Key]:
+        return [entry.key for entry in self._inbox.entries() if entry.key[0] == self.id]
+
+    def _path(self, rest: str) -> str:
+        return f"/workspaces/{self.id}/{rest}"
+
+    # -- work ----------------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Beats and reads until one of them fails."""
+        works: list[Callable[[], Awaitable[None]]] = []
+        if not self._wishes.disable_heartbeat:
+            works.append(self._beat)
+        works.append(self._wait_for_ever if self._wishes.disable_inbox else self._read)
+        tasks = [asyncio.ensure_future(work()) for work in works]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+
+    async def _wait_for_ever(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def _beat(self) -> None:
+        """Says that the agent is there. A lost heartbeat is made up by the next one. Raises ApiError if removed."""
+        while True:
+            try:
+                await self.api().post("/registry/heartbeat", self._pulse())
+                self._refusals = 0
+            except NoAnswer:
+                pass  # the reader notices too
+            except ApiError as error:
+                if error.code == REMOVED:
+                    raise
+                if error.status in (_UNAUTHORIZED, _FORBIDDEN):
+                    self._refused_beat(error)
+            await pause(self._clock, self._wishes.heartbeat_seconds * self._dice())
+
+    def _refused_beat(self, error: ApiError) -> None:
+        self._refusals += 1
+        if self._refusals == 1:
+            _log.warning("workspace %s: a heartbeat was refused (%s)", self.id, error)
+        elif self._refusals == _LOUD or self._refusals % _EVERY == 0:
+            _log.error("workspace %s: %s heartbeats were refused (%s)", self.id, self._refusals, error)
+        self._read_token_again()
+
+    def _pulse(self) -> dict[str, Any]:
+        at_work = sum(entry.shown for entry in self._inbox.entries() if entry.key[0] == self.id)
+        uptime = int(self._clock.monotonic() - self._started)
+        return {"workspace_id": self.id, "active_tasks": at_work, "uptime_seconds": uptime}
+
+    async def _read(self) -> None:
+        """Takes mail as long as there is room for it. Raises ApiError, NoAnswer, Fenced, SteppedDown, OSError."""
+        while True:
+            if not self._leadership.holds():
+                raise SteppedDown
+            self.take_notes()
+            if self._acks.pending:
+                await self._confirm_all()
+            room = self._wishes.inbox_messages - self._inbox.count(self.id)
+            if room <= 0:
+                await self._inbox.change()
+                continue
+            rows = await self.api().get(
+                self._path("activity"),
+                claim=self._wishes.lease_seconds,
+                wait=self._wishes.hold_seconds,
+                limit=min(room + self._run_out(), _PAGE),
+                include="peer_info",
+            )
+            await self._taken([row for row in rows if isinstance(row, dict)])
+
+    def _run_out(self) -> int:
+        """Of what is held, how much the server will hand out once more: that is no news and takes no room."""
+        now = self._clock.monotonic()
+        return sum(end <= now for end in self._leases.values())
+
+    async def _taken(self, rows: list[dict[str, Any]]) -> None:
+        messages = [replace(message_of(row), arrival_workspace_id=self.id) for row in rows]
+        attempts = {message.activity_id: message.attempt for message in messages}
+        places = {str(row.get("id")): row["seq"] for row in rows if isinstance(row.get("seq"), int)}
+        ends = self._clock.monotonic() + self._wishes.lease_seconds
+        self._acks.hold(attempts, places)
+        for message in messages:
+            if self._was_handled(message):
+                # It was handed out once more before the server heard that it is handled: that counts for both.
+                self._acks.handled(message.activity_id, message.attempt)
+                await self._acks.confirm(self.api(), message.activity_id)
+            else:
+                self._leases[message.activity_id] = ends
+                self._inbox.add(message)
+
+    def _was_handled(self, message: InboxMessage) -> bool:
+        known = self._inbox.handled(message.activity_id, self.id)
+        return bool(known) or self._acks.is_pending(message.activity_id)
+
+    # -- handled -------------------------------------------------------------------------------------------------------
+
+    async def handle(self, activity_id: str, attempt: int) -> bool:
+        """A message is handled and does not come again, also if the server cannot be told now: then False.
+
+        Raises Fenced, OSError."""
+        self._acks.handled(activity_id, attempt)
+        self._leases.pop(activity_id, None)
+        self._inbox.settle((self.id, activity_id))
+        return await self._acks.confirm(self.api(), activity_id)
+
+    async def handle_for_leader(self, activity_id: str, attempt: int) -> None:
+        """The same in a process that does not lead. Raises ApiError, NoAnswer, OSError."""
+        attempt = attempt or self.attempt_of(activity_id)
+        await acknowledge(self.api(), self.id, activity_id, attempt)
+        self.note_for_leader(activity_id, attempt)
+
+    def attempt_of(self, activity_id: str) -> int:
+        """The attempt under which the process that leads holds a message; 0 if it is not known."""
+        return self._file.load().held.get(activity_id, 0)
+
+    def settled(self, activity_id: str) -> None:
+        """The server knows already that a message is handled."""
+        self._leases.pop(activity_id, None)
+        self._inbox.settle((self.id, activity_id))
+        with contextlib.suppress(Fenced, OSError):
+            self._acks.released({activity_id: 0})
+
+    def note_for_leader(self, activity_id: str, attempt: int) -> None:
+        """The same in a process that does not lead."""
+        with contextlib.suppress(OSError):  # the leader shows it once more then
+            self._file.note(activity_id, attempt)
+
+    def take_notes(self) -> None:
+        """Lets go of what other processes have handled; the server knows it already."""
+        if self.leads:
+            for activity_id in self._acks.take_notes():
+                self.settled(activity_id)
+
+    async def _confirm_all(self) -> None:
+        for activity_id in self._acks.pending:
+            if not await self._acks.confirm(self.api(), activity_id):
+                raise NoAnswer("an acknowledgement could not be told")
+
+    async def _release(self, left: dict[str, int]) -> None:
+        """Gives mail back that this process will not handle, so that it need not wait for the end of its lease."""
+        claims = [{"activity_id": id_, "attempt": attempt} for id_, attempt in left.items()]
+        for start in range(0, len(claims), _PAGE):
+            await self.api().post(self._path("activity/release"), {"claims": claims[start : start + _PAGE]})
+        if claims:
+            self._acks.released(left)
+
+    async def give_back(self) -> None:
+        """This process ends in order: the next one gets all that is not handled at once."""
+        if self.state != "leading":
+            return
+        try:
+            await self._release(self._acks.left_over(set()))
+        except (ApiError, NoAnswer, OSError, Fenced) as error:
+            _log.info("workspace %s: mail comes again when its lease ends: %s", self.id, error)

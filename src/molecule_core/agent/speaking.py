@@ -1,0 +1,66 @@
+"""Requests as one seat, in the manner that the walks of the tools need: what is refused is told for a model, what is
+lost on the way is asked again.
+
+Above: verbs, engine. Below: client.
+"""
+
+from typing import Any
+
+from molecule_core.agent.backoff import BackOff
+from molecule_core.agent.neutral import line
+from molecule_core.agent.waiting import pause
+from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.ids import Randomness
+from molecule_core.wire.toolspec import ToolError
+
+_TRIES, _FIRST_WAIT, _LONGEST_WAIT = 4, 0.2, 2.0
+_TOO_MANY, _BUSY = 429, 503
+
+
+class Speaker:
+    """A `Speaks` of wire.verbs."""
+
+    def __init__(self, api: Api, *, clock: Clock, randomness: Randomness) -> None:
+        self._api = api
+        self._clock = clock
+        self._randomness = randomness
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        """The decoded answer. Raises ToolError."""
+        back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
+        for last in (*[False] * (_TRIES - 1), True):
+            try:
+                return await self._api.call(method, path, body=body, query=query, headers=headers)
+            except NoAnswer as error:
+                if last:
+                    raise unreachable(error) from None
+            except ApiError as error:
+                if last or error.status not in (_TOO_MANY, _BUSY):
+                    raise refusal(error) from None
+            await pause(self._clock, back_off.next())
+        raise AssertionError("the last try returns or raises")
+
+
+def refusal(error: ApiError) -> ToolError:
+    """What the server refused, for a model."""
+    hint = error.problem.get("hint")
+    said = line(str(error.problem.get("error", error)), 500)
+    return ToolError(f"{said}{f' ({line(hint, 300)})' if isinstance(hint, str) else ''}", error.code or "refused")
+
+
+def unreachable(error: NoAnswer) -> ToolError:
+    """The server did not answer, for a model."""
+    return ToolError(
+        f"the server did not answer ({line(str(error))}); whether it did what you asked is not known. Call again with "
+        "the same arguments in a moment: an answer to a message is not sent twice.",
+        "no_answer",
+    )

@@ -1,0 +1,173 @@
+"""Standard input as lines that nothing in them can end, standard output as whole lines.
+
+Above: main. Below: the pipes.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
+
+import msgspec
+
+_log = logging.getLogger("molecule.agent")
+_CHUNK = 64 << 10
+# Of one kind of bad input the first is told, then every thousandth.
+_EVERY = 1000
+
+
+class Lines:
+    """Cuts bytes into lines. One that is too long is passed over up to its end, however long that is."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.too_long = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that these bytes complete."""
+        *ends, rest = data.split(b"\n")
+        lines = [line for line in map(self._ended, ends) if line is not None]
+        self._keep(rest)
+        return lines
+
+    def rest(self) -> bytes:
+        """What came behind the last line, when nothing comes any more."""
+        return self._ended(b"") or b""
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._most:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
+
+    def _ended(self, part: bytes) -> bytes | None:
+        self._keep(part)
+        line = b"".join(self._parts) if self._size <= self._most else None
+        self._parts, self._size = [], 0
+        if line is None:
+            self.too_long += 1
+        return line
+
+
+class Output(Protocol):
+    """Where bytes go."""
+
+    async def write(self, data: bytes) -> None:
+        """Writes all of them. Raises OSError."""
+
+
+class Stdio:
+    """The two streams of this process. `spoke` is set when something was written for the first time."""
+
+    def __init__(self, reader: asyncio.StreamReader | None, output: Output, most: int) -> None:
+        self.spoke = asyncio.Event()
+        self._reader = reader
+        self._output = output
+        self._lines = Lines(most)
+        self._told = 0
+
+    @classmethod
+    async def open(cls, most: int) -> "Stdio":
+        """Takes both streams for itself: what else is printed in this process goes to standard error."""
+        kept = os.dup(sys.stdout.fileno())
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        return cls(await _reader(sys.stdin.fileno()), await _output(kept), most)
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Each line, until the other side closes."""
+        while data := await self._read():
+            for line in self._lines.feed(data):
+                yield line
+            self._tell()
+        if rest := self._lines.rest():
+            yield rest
+
+    async def _read(self) -> bytes:
+        if self._reader is None:
+            return os.read(sys.stdin.fileno(), _CHUNK)  # a file, which never makes one wait
+        with contextlib.suppress(OSError):  # the other side is gone in a worse way
+            return await self._reader.read(_CHUNK)
+        return b""
+
+    def _tell(self) -> None:
+        if self._lines.too_long // _EVERY > self._told // _EVERY or (self._lines.too_long and not self._told):
+            _log.warning("%s lines of standard input were too long and were left out", self._lines.too_long)
+        self._told = self._lines.too_long
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """One message as one line. Raises OSError."""
+        await self._output.write(msgspec.json.encode(message) + b"\n")
+        self.spoke.set()
+
+
+async def _reader(handle: int) -> asyncio.StreamReader | None:
+    """A reader of a pipe, a socket or a terminal; None for a file."""
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return None
+    reader = asyncio.StreamReader(limit=_CHUNK)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    try:
+        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(handle, "rb", 0, closefd=False))
+    except (PermissionError, ValueError):  # /dev/null cannot be watched
+        return None
+    return reader
+
+
+class _Pipe(asyncio.Protocol):
+    """Output to a pipe: whoever writes waits while the other side does not read."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.WriteTransport | None = None
+        self._free = asyncio.Event()
+        self._lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+        self._free.set()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._lost = True
+        self._free.set()
+
+    def pause_writing(self) -> None:
+        self._free.clear()
+
+    def resume_writing(self) -> None:
+        self._free.set()
+
+    async def write(self, data: bytes) -> None:
+        """Writes all of it in one piece. Raises BrokenPipeError."""
+        await self._free.wait()
+        if self._lost or self._transport is None:
+            raise BrokenPipeError
+        self._transport.write(data)
+        await self._free.wait()
+
+
+class _File:
+    """Output to a file, which never makes one wait."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    async def write(self, data: bytes) -> None:
+        """Writes all of it. Raises OSError."""
+        while data:
+            data = data[os.write(self._handle, data) :]
+
+
+async def _output(handle: int) -> Output:
+    pipe = _Pipe()
+    try:
+        await asyncio.get_running_loop().connect_write_pipe(lambda: pipe, os.fdopen(handle, "wb", 0))
+    except (PermissionError, ValueError):
+        return _File(handle)
+    return pipe

@@ -1,0 +1,277 @@
+"""Runs the registry's tools over the public API: routes as they are declared, and the other verbs without an inbox of
+one's own, by plain claims and acks. For hosts that keep nothing between two calls: the command line, LangChain.
+
+Above: cli, langchain; the agent's process shares `Speaker`. Below: the client, which is loaded with this module.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.ids import Ids
+from molecule_core.ground.text import shorten
+from molecule_core.wire import tooltypes as types
+from molecule_core.wire import verbs
+from molecule_core.wire.inbox import InboxMessage
+from molecule_core.wire.toolspec import Local, ToolError, ToolSpec
+
+_MOST_REPEATED = 500
+_NOT_FOUND = "not_found"
+
+
+def refusal(error: ApiError) -> ToolError:
+    """What the server refused, for a model."""
+    said = shorten(str(error.problem.get("error", error)), _MOST_REPEATED)
+    hint = error.problem.get("hint")
+    more = f" ({shorten(hint, _MOST_REPEATED)})" if isinstance(hint, str) else ""
+    return ToolError(f"{said}{more}", error.code or "refused")
+
+
+def unreachable(error: NoAnswer) -> ToolError:
+    """The server did not answer, for a model."""
+    said = shorten(str(error), _MOST_REPEATED)
+    return ToolError(
+        f"the server did not answer ({said}); whether it did what you asked is not known. Look before you call again.",
+        "no_answer",
+    )
+
+
+class Speaker:
+    """Makes requests as one workspace, and says what went wrong in words for a model."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        """The decoded answer. A request that may be repeated without harm (one that reads, or has a key) is repeated
+        once, should a connection that was kept turn out to be closed. Raises ToolError."""
+        try:
+            try:
+                return await self._api.call(method, path, body=body, query=query, headers=headers)
+            except NoAnswer:
+                if method != "GET" and not headers:
+                    raise
+                return await self._api.call(method, path, body=body, query=query, headers=headers)
+        except ApiError as error:
+            raise refusal(error) from None
+        except NoAnswer as error:
+            raise unreachable(error) from None
+
+
+class Seat(Struct, frozen=True):
+    """A workspace that calls are made as."""
+
+    id: str
+    url: str
+    speaker: verbs.Speaks
+
+
+class Caller:
+    """Runs tools as one of several seats. `runtime` and `version` are what get_runtime_identity tells."""
+
+    def __init__(
+        self, seats: Sequence[Seat], *, clock: Clock, ids: Ids, runtime: str, version: str, lease: int = 300
+    ) -> None:
+        self._seats = {seat.id: seat for seat in seats}
+        self._clock = clock
+        self._ids = ids
+        self._runtime = runtime
+        self._version = version
+        self._lease = lease
+        self._seen: dict[str, InboxMessage] = {}
+        """What was shown, by id: where it came to, and under which attempt."""
+        self._waiting: list[InboxMessage] = []
+        """Taken and not shown yet: several seats may have had a message at the same moment."""
+        self._locals: Mapping[str, _Verb] = {
+            "reply_to_workspace": self._reply,
+            "get_runtime_identity": self._identity,
+            "wait_for_message": self._wait,
+            "inbox_peek": self._peek,
+            "inbox_pop": self._pop,
+            "chat_history": self._history,
+        }
+
+    @property
+    def local_names(self) -> Iterable[str]:
+        """The verbs that are no routes, as far as they can be run here."""
+        return self._locals.keys()
+
+    async def call(
+        self, spec: ToolSpec, arguments: Struct, *, key: str = "", progress: verbs.Progress | None = None
+    ) -> dict[str, Any]:
+        """What a tool gives, in the shape that it promises. A call that is repeated with its `key` acts once. Raises
+        ToolError."""
+        if isinstance(spec.call, Local):
+            return await self._locals[spec.call.name](arguments, key or self._ids.new(), progress)
+        seat = self._meant(spec, arguments)
+        asked = spec.request(seat.id, arguments)
+        headers = verbs.key_headers(key or self._ids.new()) if spec.call.keyed else None
+        answer = await seat.speaker.call(
+            asked.method, asked.path, body=asked.body, query=asked.query or None, headers=headers
+        )
+        return spec.result(seat.id, answer)
+
+    # -- as whom -------------------------------------------------------------------------------------------------------
+
+    def _meant(self, spec: ToolSpec, arguments: Struct) -> Seat:
+        return self._named(spec.seat_of(arguments), spec.identity or "")
+
+    def _named(self, workspace_id: str, argument: str) -> Seat:
+        """The seat of this id, or the only one. Never another one. Raises ToolError."""
+        choices = ", ".join(self._seats)
+        if workspace_id:
+            found = self._seats.get(workspace_id)
+            if found is None:
+                raise ToolError(f"workspace {workspace_id} is none of yours; yours: {choices}", "unknown_workspace")
+            return found
+        if len(self._seats) > 1:
+            raise ToolError(
+                f"you sit in several workspaces; say as which one you act with {argument}: {choices}",
+                "ambiguous_workspace",
+            )
+        return next(iter(self._seats.values()))
+
+    async def _holder(self, activity_id: str) -> Seat:
+        """The seat whose inbox holds a message. Raises ToolError."""
+        seen = self._seen.get(activity_id)
+        if seen is not None:
+            return self._seats[seen.arrival_workspace_id]
+        for seat in self._seats.values():
+            try:
+                await verbs.check_own(seat.speaker, seat.id, activity_id)
+            except ToolError as error:
+                if error.code != "wrong_workspace":
+                    raise
+            else:
+                return seat
+        raise ToolError(
+            f"none of your workspaces has a message {activity_id}; inbox_peek shows what waits", "unknown_message"
+        )
+
+    def _attempt(self, activity_id: str, given: int) -> int:
+        seen = self._seen.get(activity_id)
+        return given or (seen.attempt if seen is not None else 0)
+
+    # -- verbs ---------------------------------------------------------------------------------------------------------
+
+    async def _reply(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        given: types.ReplyArguments = arguments
+        if given.workspace_id or not given.activity_id:
+            seat = self._named(given.workspace_id, "workspace_id")
+        else:
+            seat = await self._holder(given.activity_id)
+        attempt = self._attempt(given.activity_id, given.attempt)
+        told = await verbs.reply(seat.speaker, seat.id, msgspec.structs.replace(given, attempt=attempt), key)
+        if told["acknowledged"]:
+            self._seen.pop(given.activity_id, None)
+        return told
+
+    async def _identity(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        seats = [await self._known(seat) for seat in self._seats.values()]
+        told: dict[str, Any] = msgspec.to_builtins(
+            types.Identity(runtime=self._runtime, version=self._version, workspaces=seats)
+        )
+        return told
+
+    async def _known(self, seat: Seat) -> types.SeatInfo:
+        try:
+            info = await seat.speaker.call("GET", f"/workspaces/{seat.id}")
+        except ToolError as error:
+            return types.SeatInfo(workspace_id=seat.id, platform_url=seat.url, status=error.text)
+        return types.SeatInfo(workspace_id=seat.id, platform_url=seat.url, name=info["name"], status=info["status"])
+
+    async def _wait(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        given: types.WaitArguments = arguments
+        if not self._waiting:
+            self._waiting = await self._taken(given.timeout_secs, progress)
+        message = self._waiting.pop(0) if self._waiting else None
+        note = "" if message else "no message came in this time; call again to go on waiting"
+        waited = types.Waited(
+            message=None if message is None else self._shown(message), waiting=len(self._waiting), note=note
+        )
+        told: dict[str, Any] = msgspec.to_builtins(waited)
+        return told
+
+    async def _taken(self, seconds: float, progress: verbs.Progress | None) -> list[InboxMessage]:
+        """The next message of any seat, and what the others had at the same moment. Raises ToolError."""
+        waits = [
+            asyncio.ensure_future(
+                verbs.wait(
+                    seat.speaker,
+                    seat.id,
+                    seconds,
+                    clock=self._clock,
+                    lease=self._lease,
+                    progress=progress if no == 0 else None,
+                )
+            )
+            for no, seat in enumerate(self._seats.values())
+        ]
+        try:
+            return await _first(waits)
+        finally:
+            for each in waits:
+                each.cancel()
+
+    async def _peek(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        given: types.PeekArguments = arguments
+        pages = [await verbs.peek(seat.speaker, seat.id, given.limit) for seat in self._seats.values()]
+        found = sorted((message for page in pages for message in page), key=lambda message: message.created_at)
+        shown = [self._shown(message) for message in found[: given.limit]]
+        told: dict[str, Any] = msgspec.to_builtins(types.Peeked(messages=shown))
+        return told
+
+    def _shown(self, message: InboxMessage) -> InboxMessage:
+        self._seen[message.activity_id] = message
+        return message
+
+    async def _pop(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        given: types.PopArguments = arguments
+        seat = await self._holder(given.activity_id)
+        attempt = self._attempt(given.activity_id, given.attempt)
+        told = await verbs.pop(seat.speaker, seat.id, msgspec.structs.replace(given, attempt=attempt))
+        self._seen.pop(given.activity_id, None)
+        return told
+
+    async def _history(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        given: types.HistoryArguments = arguments
+        seat = self._named(given.via_workspace, "via_workspace")
+        return await verbs.history(seat.speaker, seat.id, given)
+
+
+_Verb = Callable[[Any, str, verbs.Progress | None], Awaitable[dict[str, Any]]]
+
+
+async def _first(waits: Sequence["asyncio.Future[InboxMessage | None]"]) -> list[InboxMessage]:
+    """What came first; a seat whose server is away does not end the wait for the others. Raises ToolError if all
+    fail."""
+    open_ones = set(waits)
+    failed: ToolError | None = None
+    while open_ones:
+        done, open_ones = await asyncio.wait(open_ones, return_when=asyncio.FIRST_COMPLETED)
+        found = []
+        for each in done:
+            try:
+                message = each.result()
+            except ToolError as error:
+                failed = error
+            else:
+                found += [message] if message is not None else []
+        if found:
+            return found
+    if failed is not None and len(waits) == sum(each.exception() is not None for each in waits):
+        raise failed
+    return []

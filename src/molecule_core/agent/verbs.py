@@ -1,0 +1,218 @@
+"""What an agent's process does in its own way when a tool is called: the merged inbox, and answers that go where they
+belong.
+
+Above: engine. Below: seats, replies, inbox; the walks that all hosts of the tools have in common.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from molecule_core.agent import replies
+from molecule_core.agent.config import Wishes
+from molecule_core.agent.cursors import Fenced
+from molecule_core.agent.inbox import Entry, Inbox
+from molecule_core.agent.membership import Membership
+from molecule_core.agent.neutral import line
+from molecule_core.agent.seats import Seats
+from molecule_core.agent.speaking import Speaker
+from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.ids import Ids, Randomness
+from molecule_core.wire import verbs
+from molecule_core.wire.mcp import Calling
+from molecule_core.wire.toolspec import ToolError
+from molecule_core.wire.tooltypes import HistoryArguments, PeekArguments, PopArguments, ReplyArguments, WaitArguments
+
+# Hosts that end a silent call do so after a minute at the earliest; a progress note well before it keeps it alive.
+_PROGRESS_SECONDS = 10.0
+
+
+class Verbs:
+    """The inbox tools, `reply_to_workspace` and `chat_history`."""
+
+    def __init__(
+        self, seats: Seats, inbox: Inbox, *, clock: Clock, ids: Ids, randomness: Randomness, wishes: Wishes
+    ) -> None:
+        self._seats = seats
+        self._inbox = inbox
+        self._clock = clock
+        self._ids = ids
+        self._randomness = randomness
+        self._wishes = wishes
+
+    def speaker(self, seat: Membership) -> Speaker:
+        """Requests as one seat."""
+        return Speaker(seat.api(), clock=self._clock, randomness=self._randomness)
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def wait(self, asked: WaitArguments, calling: Calling) -> dict[str, Any]:
+        """The next message that was not shown yet, as soon as there is one. When time is up: the oldest that was shown
+        and is still open, if there is one."""
+        began = self._clock.monotonic()
+        while True:
+            self.look()
+            entry = next((each for each in self._inbox.entries() if not each.shown), None)
+            spent = self._clock.monotonic() - began
+            if entry is not None or spent >= asked.timeout_secs:
+                return self._waited(entry)
+            came = await self._clock.wait(self._inbox.change(), min(asked.timeout_secs - spent, _PROGRESS_SECONDS))
+            if not came:
+                spent = min(self._clock.monotonic() - began, asked.timeout_secs)
+                await calling.progress(spent, asked.timeout_secs, "no message yet")
+
+    def _waited(self, entry: Entry | None) -> dict[str, Any]:
+        notes = [self._seats.note()]
+        if entry is None:
+            entry = next(iter(self._inbox.entries()), None)
+            if entry is not None:
+                notes.append("nothing new; this one was shown before and is still open: answer or acknowledge it")
+        shown = None if entry is None else self._show(entry)
+        waiting = sum(not each.shown for each in self._inbox.entries())
+        return {"message": shown, "waiting": waiting, "note": _joined(notes)}
+
+    async def peek(self, asked: PeekArguments) -> dict[str, Any]:
+        """The oldest messages that wait."""
+        self.look()
+        shown = [self._show(entry) for entry in list(self._inbox.entries())[: asked.limit]]
+        rest = len(self._inbox) - len(shown)
+        more = f"{rest} more wait" if rest else ""
+        return {"messages": shown, "note": _joined([more, self._seats.note()])}
+
+    def look(self) -> None:
+        """What other processes of this agent have handled does not wait any more."""
+        for each in self._seats:
+            each.take_notes()
+
+    def _show(self, entry: Entry) -> dict[str, Any]:
+        """A message as a result; in single mode without the seat that it came to, which goes without saying."""
+        entry.shown = True
+        entry.push_at = max(entry.push_at, self._clock.monotonic() + self._wishes.repush_most_seconds)
+        message = replace(entry.message, arrival_workspace_id="") if self._seats.single else entry.message
+        shown: dict[str, Any] = msgspec.to_builtins(message)
+        return shown
+
+    async def history(self, asked: HistoryArguments) -> dict[str, Any]:
+        """What was said before. Raises ToolError."""
+        seat = self._seats.meant(asked.via_workspace, "via_workspace")
+        return await verbs.history(self.speaker(seat), seat.id, asked)
+
+    # -- settling ------------------------------------------------------------------------------------------------------
+
+    async def pop(self, asked: PopArguments) -> dict[str, Any]:
+        """A message is handled. Raises ToolError."""
+        if asked.workspace_id:
+            self._seats.named(asked.workspace_id)
+        entries = self._inbox.find(asked.activity_id, asked.workspace_id)
+        if len(entries) > 1:
+            shown = ", ".join(each.message.arrival_workspace_id for each in entries)
+            raise ToolError(
+                f"several workspaces have a message of this id: {shown}. Name workspace_id too.", "ambiguous_message"
+            )
+        if entries:
+            seat = self._seats.named(entries[0].message.arrival_workspace_id)
+            told = await self._handled(seat, entries[0])
+            return _popped(asked.activity_id, seat.id, removed=True, note=_unsure(told))
+        if origins := self._inbox.handled(asked.activity_id, asked.workspace_id):
+            return _popped(asked.activity_id, origins[0].workspace_id, removed=False, note="it was handled before")
+        return await self._pop_elsewhere(asked)
+
+    async def _pop_elsewhere(self, asked: PopArguments) -> dict[str, Any]:
+        """A message that waits in the process that reads the inbox."""
+        for seat in self._seats:
+            if seat.state == "following" and asked.workspace_id in ("", seat.id):
+                try:
+                    await seat.handle_for_leader(asked.activity_id, asked.attempt)
+                except ApiError:
+                    continue
+                except NoAnswer as error:
+                    raise ToolError(
+                        f"the server did not answer ({line(str(error))}); call again", "no_answer"
+                    ) from None
+                return _popped(asked.activity_id, seat.id, removed=True)
+        raise ToolError(
+            f"no message {line(asked.activity_id, 64)} waits for you. inbox_peek shows those that do.",
+            "unknown_message",
+        )
+
+    async def _handled(self, seat: Membership, entry: Entry) -> bool:
+        """Whether the server knows it too. Raises ToolError."""
+        try:
+            return await seat.handle(entry.message.activity_id, entry.message.attempt)
+        except (Fenced, OSError) as error:
+            why = str(error) or "another process leads now"
+            raise ToolError(
+                f"it is handled, but that could not be kept ({why}): it may come once more", "not_kept"
+            ) from None
+
+    # -- answering -----------------------------------------------------------------------------------------------------
+
+    async def reply(self, asked: ReplyArguments, calling: Calling) -> dict[str, Any]:
+        """Answers a message from the seat that it came to, and acknowledges it. Raises ToolError."""
+        self.look()
+        if asked.workspace_id:
+            self._seats.named(asked.workspace_id)
+        target = replies.target_of(
+            self._inbox,
+            workspace_id=asked.workspace_id,
+            peer_id=asked.peer_id,
+            activity_id=asked.activity_id,
+            single=self._seats.single,
+        )
+        seat = self._seats.meant(target.workspace_id, "workspace_id")
+        open_ones = [each for each in self._inbox.entries() if each.origin == replies.origin(seat.id, target.peer_id)]
+        entry = target.entry
+        if entry is None and not asked.activity_id and len(open_ones) == 1:
+            entry = open_ones[0]  # the only one that this can be the answer to
+        given = self._completed(asked, seat, target, entry)
+        told = await verbs.reply(self.speaker(seat), seat.id, given, self._key(given, calling))
+        await self._settle(seat, entry, given, told)
+        if not given.activity_id and open_ones:
+            ids = ", ".join(each.message.activity_id for each in open_ones)
+            told["note"] = f"sent; still open there, and not acknowledged: {ids}"
+        return told
+
+    def _completed(
+        self, asked: ReplyArguments, seat: Membership, target: replies.Target, entry: Entry | None
+    ) -> ReplyArguments:
+        activity_id, attempt = asked.activity_id, asked.attempt
+        if entry is not None:
+            activity_id, attempt = entry.message.activity_id, entry.message.attempt
+        elif activity_id:
+            attempt = attempt or seat.attempt_of(activity_id)
+        return replace(asked, workspace_id=seat.id, peer_id=target.peer_id, activity_id=activity_id, attempt=attempt)
+
+    async def _settle(self, seat: Membership, entry: Entry | None, given: ReplyArguments, told: dict[str, Any]) -> None:
+        """What is answered does not wait here any more; what the server could not be told is told later."""
+        if entry is not None and told["acknowledged"]:
+            seat.settled(given.activity_id)
+        elif entry is not None:
+            if await self._handled(seat, entry):
+                told.update(acknowledged=True, note="")
+        elif given.activity_id and told["acknowledged"] and not seat.leads:
+            seat.note_for_leader(given.activity_id, given.attempt)
+
+    def _key(self, given: ReplyArguments, calling: Calling) -> str:
+        """The same answer to the same message is sent once, however often it is tried; so is the same call."""
+        call = calling.meta.get("claudecode/toolUseId")
+        about = given.activity_id or (call if isinstance(call, str) else "")
+        if not about:
+            return self._ids.new()
+        told = f"{given.workspace_id}\n{about}\n{given.text}"
+        return hashlib.blake2b(told.encode(errors="replace"), digest_size=16).hexdigest()
+
+
+def _popped(activity_id: str, workspace_id: str, *, removed: bool, note: str = "") -> dict[str, Any]:
+    return {"activity_id": activity_id, "workspace_id": workspace_id, "removed": removed, "note": note}
+
+
+def _unsure(told: bool) -> str:
+    return "" if told else "kept here; the server could not be told yet and will be"
+
+
+def _joined(notes: Iterable[str]) -> str:
+    return "; ".join(note for note in notes if note)

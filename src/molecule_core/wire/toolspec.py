@@ -1,0 +1,260 @@
+"""What a platform tool is. One spec says all about it: how it is called, what it takes and gives, what it is for.
+
+Above: `wire/tools.py`, which declares each tool once; everything else that speaks of tools is made from there.
+"""
+
+from enum import Enum
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import UNSET, Struct, structs
+
+from molecule_core.ground.text import shorten
+
+IDENTITY = "via_workspace"
+"""The argument that says as which of its workspaces an agent calls."""
+OLDER_IDENTITY = "workspace_id"
+"""What four tools have called it since before there was a common name."""
+IDENTITY_ALIASES = ("source_workspace_id", "_as_workspace")
+"""Names under which older agents know that argument. Taken, and shown nowhere."""
+
+SECTIONS = ("a2a", "inbox", "memory")
+# A refusal repeats no more of what a model wrote than the model needs to find its mistake.
+_MOST_REPEATED = 300
+
+
+class ToolError(Exception):
+    """A tool was refused. The text is for the model: what is wrong and what to do; `code` is the refusal's short
+    name."""
+
+    def __init__(self, text: str, code: str = "tool_failed") -> None:
+        self.text = text
+        self.code = code
+        super().__init__(text)
+
+
+class BadArguments(ToolError):
+    """The arguments of a call do not fit the tool."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, "bad_arguments")
+
+
+class Route(Struct, frozen=True):
+    """A route of the public API. `{workspace_id}` in its path is always the seat of the caller."""
+
+    method: str
+    path: str
+    query: dict[str, str] = {}
+    """argument -> field of the query"""
+    path_arguments: dict[str, str] = {}
+    """argument -> another parameter of the path"""
+    body: dict[str, str] = {}
+    """argument -> member of the body"""
+    seat_in_body: str = ""
+    """The member of the body that names the caller's seat, for routes whose path does not."""
+    keyed: bool = False
+    """Whether the server acts once for all requests that carry the same Idempotency-Key."""
+    gives_list: str = ""
+    """The member of the tool's result that holds the answer, where the route answers with a list."""
+
+
+class Local(Struct, frozen=True):
+    """A verb that takes more than one route, so that each host of the tools has its own way to do it."""
+
+    name: str
+
+
+class Annotations(Struct, frozen=True, kw_only=True):
+    """What a host may tell people before it calls a tool. All four are always said: a missing one counts as the worse
+    answer."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+
+
+class Request(Struct, frozen=True):
+    """A call as a request of the public API."""
+
+    method: str
+    path: str
+    query: dict[str, Any]
+    body: dict[str, Any] | None
+
+
+class ToolSpec(Struct, frozen=True, kw_only=True, dict=True):
+    """A platform tool."""
+
+    name: str
+    short: str
+    """One line; the MCP description begins with it."""
+    when_to_use: str
+    """A paragraph."""
+    takes: type[Struct]
+    """The arguments: no others are taken, each has a description and bounds."""
+    gives: type[Struct]
+    """The structured result, complete by itself: some hosts show a model nothing else."""
+    call: Route | Local
+    section: str
+    annotations: Annotations
+    cli: str | None
+    """The word of the command line for it; None: `molecule tool NAME` only."""
+    always_load: bool = False
+    """Whether a host that hides tools until a model searches for them must show this one."""
+
+    @property
+    def description(self) -> str:
+        """What a model reads of the tool before it calls it."""
+        return f"{self.short}\n\n{self.when_to_use}"
+
+    @property
+    def identity(self) -> str | None:
+        """The argument that names the caller's seat; None if the tool is about all of the agent's seats."""
+        if IDENTITY in self.takes.__struct_fields__:
+            return IDENTITY
+        named = OLDER_IDENTITY in self.takes.__struct_fields__
+        return OLDER_IDENTITY if named else None
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        """The arguments as JSON Schema 2020-12, without references."""
+        return schema_of(self.takes)
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any]:
+        """The result as JSON Schema 2020-12, without references."""
+        return schema_of(self.gives)
+
+    def arguments(self, given: object) -> Struct:
+        """The arguments of a call; null counts as not given. Raises BadArguments."""
+        if given is None:
+            given = {}
+        if not isinstance(given, dict):
+            raise BadArguments(f"{self.name}: the arguments must be a JSON object. {self._usage()}")
+        known = {name: value for name, value in given.items() if value is not None}
+        known = self._with_one_identity(known)
+        try:
+            return msgspec.convert(known, self.takes)
+        except msgspec.ValidationError as error:
+            said = shorten(str(error), _MOST_REPEATED)
+            raise BadArguments(f"{self.name}: {said}. {self._usage()}") from None
+
+    def _with_one_identity(self, given: dict[Any, Any]) -> dict[Any, Any]:
+        names = (self.identity, *IDENTITY_ALIASES) if self.identity else ()
+        ids = {given.pop(name) for name in names if isinstance(given.get(name), str)} - {""}
+        if len(ids) > 1:
+            raise BadArguments(f"{self.name}: two different workspaces are named to act as; give {self.identity} once.")
+        return {**given, self.identity: ids.pop()} if ids else given
+
+    def _usage(self) -> str:
+        needed = ", ".join(self.input_schema.get("required", ())) or "nothing"
+        others = [name for name in self.input_schema["properties"] if name not in self.input_schema.get("required", ())]
+        more = f", and may be given {', '.join(others)}" if others else ""
+        return f"It needs {needed}{more}. Correct the arguments and call it again."
+
+    def seat_of(self, arguments: Struct) -> str:
+        """The seat that a call names as the caller's; empty if it names none."""
+        return str(getattr(arguments, self.identity)) if self.identity else ""
+
+    def request(self, workspace_id: str, arguments: Struct) -> Request:
+        """The request that this call is, from a seat. Only for a tool that is a route. Raises BadArguments."""
+        route = self.call
+        if isinstance(route, Local):
+            raise TypeError(f"{self.name} is no route")
+        given = {name: value for name, value in structs.asdict(arguments).items() if value not in _NOT_GIVEN}
+        values = {name: given[argument] for argument, name in route.path_arguments.items() if argument in given}
+        seat = {route.seat_in_body: workspace_id} if route.seat_in_body else {}
+        sent = {name: given[argument] for argument, name in route.body.items() if argument in given}
+        return Request(
+            route.method,
+            _filled(route.path, {"workspace_id": workspace_id, **values}),
+            {name: given[argument] for argument, name in route.query.items() if argument in given},
+            {**seat, **sent} if route.body or route.seat_in_body else None,
+        )
+
+    def result(self, workspace_id: str, answer: Any) -> dict[str, Any]:
+        """What a route answered, in the shape that the tool promises. Raises ToolError if it is something else."""
+        if isinstance(self.call, Route) and self.call.gives_list:
+            answer = {self.call.gives_list: answer}
+        if isinstance(answer, dict) and "workspace_id" in self.gives.__struct_fields__:
+            answer = {"workspace_id": workspace_id, **answer}
+        try:
+            shaped: dict[str, Any] = msgspec.to_builtins(msgspec.convert(answer, self.gives))
+        except msgspec.ValidationError as error:
+            said = shorten(str(error), _MOST_REPEATED)
+            raise ToolError(
+                f"{self.name}: the server answered something that this version does not know ({said}). What was asked "
+                "may have been done. Tell the person that agent and server differ in version.",
+                "unknown_answer",
+            ) from None
+        return shaped
+
+
+_NOT_GIVEN: tuple[Any, ...] = (UNSET, "", [], {})
+
+
+def _filled(path: str, values: dict[str, Any]) -> str:
+    """A path with its parameters. Raises BadArguments if one is missing, or would lead somewhere else."""
+    segments = []
+    for segment in path.split("/"):
+        name = segment.removeprefix("{").removesuffix("}")
+        if name == segment:
+            segments.append(segment)
+            continue
+        value = str(values.get(name, ""))
+        if not value.strip("."):
+            raise BadArguments(f"{name} must name something; {value!r} does not. Correct it and call again.")
+        segments.append(quote(value, safe=""))
+    return "/".join(segments)
+
+
+def schema_of(shape: type[Struct]) -> dict[str, Any]:
+    """A shape as JSON Schema 2020-12 that stands alone: what is referred to stands where it is referred to from, and
+    titles, which repeat names, are left out. A shape that holds itself cannot be written so."""
+    schema = msgspec.json.schema(shape)
+    parts = schema.pop("$defs", {})
+    inlined: dict[str, Any] = _inlined(schema, parts)
+    inlined.pop("description", None)  # of a tool, the description says it
+    return inlined
+
+
+def _inlined(value: Any, parts: dict[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_inlined(each, parts) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        target = parts[value["$ref"].removeprefix("#/$defs/")]
+        beside = {name: each for name, each in value.items() if name != "$ref"}
+        return _inlined({**target, **beside}, parts)
+    if "properties" in value:  # whose members may well be called `title`
+        named = {name: _inlined(each, parts) for name, each in value["properties"].items()}
+        rest = {name: each for name, each in value.items() if name != "properties"}
+        return {**_inlined(rest, parts), "properties": named}
+    return {name: _inlined(each, parts) for name, each in value.items() if name != "title"}
+
+
+class Runtime(Enum):
+    """A program that hosts agents, as far as it has its own way to call tools. The value is the pattern of a tool's
+    name."""
+
+    CLAUDE_CODE = "mcp__{server}__{tool}"
+    CODEX = "mcp__{server}.{tool}"
+    GEMINI_CLI = "mcp_{server}_{tool}"
+    OPENCODE = "{server}_{tool}"
+    CLINE = "{server}__{tool}"
+    BARE = "{tool}"
+    """LangChain, OpenAI Agents, Pydantic AI, the command line."""
+
+
+SERVER_NAME = "molecule"
+"""What our server is called in the configuration of a host, and so in the names of its tools."""
+
+
+def tool_name(tool: str, runtime: Runtime = Runtime.BARE, server: str = SERVER_NAME) -> str:
+    """The name under which a runtime's model knows a tool."""
+    return runtime.value.format(server=server, tool=tool)

@@ -1,0 +1,275 @@
+"""The tools that take more than one route, as walks over the public API: answering, reading back, the inbox.
+
+Above: whoever runs tools (agent, command line, LangChain, the server's own MCP endpoint); each may have a better way of
+its own for some of them. Below: anything that can make one request as a workspace.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.text import is_client_id, shorten
+from molecule_core.wire import tooltypes as types
+from molecule_core.wire.inbox import InboxMessage, message_of
+from molecule_core.wire.toolspec import ToolError
+
+LEASE_SECONDS = 300
+"""How long a message is an agent's that has taken it: a model must have time to work on it, and after a crash it should
+come again while somebody still waits."""
+# What a server holds a poll at most; it cuts longer ones by itself.
+_POLL_SECONDS = 25
+_LONGEST_KEY = 128
+_SUMMARY_LENGTH = 200
+_TEXTS = ("a2a_receive", "a2a_send")
+
+Progress = Callable[[float, float | None, str], Awaitable[None]]
+
+
+class Speaks(Protocol):
+    """Makes one request of the public API as one workspace."""
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        """The decoded answer. Raises ToolError."""
+
+
+def key_headers(key: str) -> dict[str, str]:
+    """The header that makes a repeated call harmless; none without a key that the server would take."""
+    return {"idempotency-key": key} if is_client_id(key, _LONGEST_KEY) else {}
+
+
+# -- answering ---------------------------------------------------------------------------------------------------------
+
+
+async def reply(speaks: Speaks, own: str, given: types.ReplyArguments, key: str = "") -> dict[str, Any]:
+    """Answers a person or a peer, and acknowledges what was answered. The answer leaves only from the seat that the
+    message came to, and only to whom it came from. Raises ToolError."""
+    if given.activity_id:
+        await _check_route(speaks, own, given)
+    if given.peer_id:
+        sent = await _to_peer(speaks, own, given, key)
+    else:
+        notice = {"message": given.text, **({"in_reply_to": given.activity_id} if given.activity_id else {})}
+        sent = await speaks.call("POST", f"/workspaces/{own}/notify", body=notice, headers=key_headers(key))
+    note = await _acknowledged(speaks, own, given)
+    replied = types.Replied(
+        status=_text(sent, "status") or "sent",
+        workspace_id=own,
+        peer_id=given.peer_id,
+        activity_id=_text(sent, "activity_id"),
+        acknowledged=bool(given.activity_id) and not note,
+        answer=_said(sent),
+        note=note,
+    )
+    told: dict[str, Any] = msgspec.to_builtins(replied)
+    return told
+
+
+async def _check_route(speaks: Speaks, own: str, given: types.ReplyArguments) -> None:
+    sender = await check_own(speaks, own, given.activity_id)
+    if sender != given.peer_id:
+        right = f"give peer_id {sender!r}" if sender else "leave peer_id out: it came from a person"
+        raise ToolError(
+            f"message {given.activity_id} is not from {given.peer_id or 'a person'}; {right}, or leave activity_id out "
+            "if this is no answer to it.",
+            "wrong_peer",
+        )
+
+
+async def check_own(speaks: Speaks, own: str, activity_id: str) -> str:
+    """Who sent a message to this seat: a workspace's id, or empty for a person. Raises ToolError, of the code
+    `wrong_workspace` if the seat's inbox does not hold it."""
+    try:
+        known = await speaks.call("GET", f"/workspaces/{own}/messages/{quote(activity_id, safe='')}/ticks")
+    except ToolError as error:
+        if error.code != "not_found":
+            raise
+        raise ToolError(
+            f"workspace {own} has no message {activity_id}. Take workspace_id from the message's arrival_workspace_id; "
+            "if it is too old to be known any more, leave activity_id out.",
+            "wrong_workspace",
+        ) from None
+    return _text(known, "source_id")
+
+
+async def _to_peer(speaks: Speaks, own: str, given: types.ReplyArguments, key: str) -> Any:
+    if given.peer_id == own:
+        raise ToolError("peer_id is your own workspace; name the peer that wrote to you.", "wrong_peer")
+    metadata: dict[str, str] = {"intent": given.intent or "inform"}
+    if given.activity_id:
+        metadata["in_reply_to"] = given.activity_id
+    message: dict[str, Any] = {
+        "role": "agent",
+        "parts": [{"kind": "text", "text": given.text}],
+        "metadata": metadata,
+    }
+    if key_headers(key):
+        message["messageId"] = key
+    envelope = {"jsonrpc": "2.0", "id": key or "reply", "method": "message/send", "params": {"message": message}}
+    path = f"/workspaces/{quote(given.peer_id, safe='')}/a2a"
+    sent = await speaks.call("POST", path, body=envelope, headers=key_headers(key))
+    if isinstance(sent, dict) and isinstance(sent.get("error"), dict):
+        raise ToolError(f"the peer's agent refused it: {_text(sent['error'], 'message')}", "refused_by_peer")
+    await _note_sent(speaks, own, given, envelope)
+    return sent
+
+
+async def _note_sent(speaks: Speaks, own: str, given: types.ReplyArguments, envelope: dict[str, Any]) -> None:
+    """What one said to a peer stands in one's own log too, or `chat_history` would know only the other half. That it
+    is missing there is no reason to call the answer failed."""
+    entry = {
+        "activity_type": "a2a_send",
+        "method": "message/send",
+        "target_id": given.peer_id,
+        "summary": shorten(given.text, _SUMMARY_LENGTH),
+        "request_body": envelope,
+    }
+    try:
+        await speaks.call("POST", f"/workspaces/{own}/activity", body=entry)
+    except ToolError:
+        return
+
+
+async def _acknowledged(speaks: Speaks, own: str, given: types.ReplyArguments) -> str:
+    """Why the message could not be acknowledged; empty if it was, or if none is named."""
+    if not given.activity_id:
+        return ""
+    try:
+        await _ack(speaks, own, given.activity_id, given.attempt)
+    except ToolError as error:
+        return f"Your answer was sent, do not send it again. The message could not be acknowledged: {error.text}"
+    return ""
+
+
+async def _ack(speaks: Speaks, own: str, activity_id: str, attempt: int) -> None:
+    named = {"activity_id": activity_id, **({"attempt": attempt} if attempt else {})}
+    await speaks.call("POST", f"/workspaces/{own}/activity/ack", body=named)
+
+
+def _said(answer: Any) -> str:
+    """What a peer that answers at once said."""
+    result = answer.get("result") if isinstance(answer, dict) else None
+    if not isinstance(result, dict):
+        return ""
+    artifacts = result.get("artifacts")
+    holders = [result, *(artifacts if isinstance(artifacts, list) else ())]
+    parts = [part for each in holders if isinstance(each, dict) for part in _list(each.get("parts"))]
+    return "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+
+
+# -- reading back ------------------------------------------------------------------------------------------------------
+
+
+async def history(speaks: Speaks, own: str, given: types.HistoryArguments) -> dict[str, Any]:
+    """What was said before, oldest first. Raises ToolError."""
+    query: dict[str, Any] = {"limit": given.limit}
+    if given.before_ts:
+        query["before_ts"] = given.before_ts
+    if given.peer_id:
+        lines, reached_end = await _with_peer(speaks, own, given.peer_id, query)
+    else:
+        page = await speaks.call("GET", f"/workspaces/{own}/chat-history", query=query)
+        lines, reached_end = [_chat_line(each) for each in page["messages"]], bool(page["reached_end"])
+    found = types.History(workspace_id=own, peer_id=given.peer_id, messages=lines, reached_end=reached_end)
+    told: dict[str, Any] = msgspec.to_builtins(found)
+    return told
+
+
+def _chat_line(message: dict[str, Any]) -> types.HistoryLine:
+    return types.HistoryLine(
+        activity_id=message["id"],
+        role=message["role"],
+        text=message["content"],
+        created_at=message["timestamp"],
+        name=message.get("user") or "",
+        attachments=message.get("attachments", []),
+    )
+
+
+async def _with_peer(
+    speaks: Speaks, own: str, peer_id: str, query: dict[str, Any]
+) -> tuple[list[types.HistoryLine], bool]:
+    path = f"/workspaces/{own}/activity"
+    asked = {**query, "peer_id": peer_id, "include": "peer_info"}
+    rows = await speaks.call("GET", path, query=asked)
+    lines = [_peer_line(row, own) for row in reversed(rows) if row["activity_type"] in _TEXTS]
+    if not rows:
+        return lines, True
+    # A page may have ended because it was full of bytes: whether something is before it is asked.
+    before = {**asked, "limit": 1, "before_ts": rows[-1]["created_at"]}
+    return lines, not await speaks.call("GET", path, query=before)
+
+
+def _peer_line(row: dict[str, Any], own: str) -> types.HistoryLine:
+    message = message_of(row)
+    return types.HistoryLine(
+        activity_id=message.activity_id,
+        role="agent" if row["source_id"] == own else "peer",
+        text=message.text,
+        created_at=message.created_at,
+        name=message.peer_name if row["source_id"] != own else "",
+        attachments=message.attachments,
+    )
+
+
+# -- the inbox, without one of one's own -------------------------------------------------------------------------------
+
+
+async def wait(
+    speaks: Speaks,
+    own: str,
+    seconds: float,
+    *,
+    clock: Clock,
+    lease: int = LEASE_SECONDS,
+    progress: Progress | None = None,
+) -> InboxMessage | None:
+    """Takes the next message out of the inbox of one seat; None if none comes within so many seconds. Raises
+    ToolError."""
+    begun = clock.monotonic()
+    while True:
+        passed = clock.monotonic() - begun
+        left = max(0.0, seconds - passed)
+        query = {"claim": lease, "limit": 1, "wait": int(min(left + 0.999, _POLL_SECONDS)), "include": "peer_info"}
+        rows = await speaks.call("GET", f"/workspaces/{own}/activity", query=query)
+        if rows:
+            return message_of(rows[0])
+        passed = clock.monotonic() - begun
+        if passed >= seconds:
+            return None
+        if progress is not None:
+            await progress(passed, seconds, "no message yet")
+
+
+async def peek(speaks: Speaks, own: str, limit: int) -> list[InboxMessage]:
+    """The messages that nobody handled, oldest first; none of them is taken. Raises ToolError."""
+    query = {"waiting": "true", "limit": limit, "include": "peer_info"}
+    return [message_of(row) for row in await speaks.call("GET", f"/workspaces/{own}/activity", query=query)]
+
+
+async def pop(speaks: Speaks, own: str, given: types.PopArguments) -> dict[str, Any]:
+    """One message is handled. Raises ToolError."""
+    await _ack(speaks, own, given.activity_id, given.attempt)
+    told: dict[str, Any] = msgspec.to_builtins(
+        types.Popped(activity_id=given.activity_id, workspace_id=own, removed=True)
+    )
+    return told
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any, name: str) -> str:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,135 @@
+"""`molecule tool` and its words as a runtime without MCP calls them: as whom is said by the environment alone."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from molecule_core.cli import VERBS
+from molecule_core.wire.tools import TOOLS
+from tests.journeys.processes import MOLECULE, ROOT, environment
+from tests.requirements import requirement
+from tests.running import Running, Seat
+from tests.waits import PROCESS_START_SECONDS
+
+pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
+Said = tuple[int, str, str]
+
+
+def single(seat: Seat, server: Running) -> dict[str, str]:
+    """The environment of an agent with one seat."""
+    return {"WORKSPACE_ID": seat.id, "MOLECULE_WORKSPACE_TOKEN": seat.token, "PLATFORM_URL": server.url}
+
+
+async def molecule(home: Path, *args: str, told: str = "", **env: str) -> Said:
+    """What a command says: exit code, standard output, standard error."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        MOLECULE,
+        *args,
+        env={**environment(home, 1, HOME=str(home)), **env},
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        cwd=ROOT,
+    )
+    async with asyncio.timeout(PROCESS_START_SECONDS):
+        out, err = await process.communicate(told.encode())
+    return process.returncode or 0, out.decode().strip(), err.decode().strip()
+
+
+async def result(home: Path, tool: str, env: dict[str, str], **given: Any) -> Any:
+    """What a tool gives."""
+    code, out, err = await molecule(home, "tool", tool, "--json", json.dumps(given), **env)
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+@requirement("G1")
+async def test_a_runtime_without_mcp_reads_answers_and_is_done(server: Running, tmp_path: Path) -> None:
+    ops, person = await server.seat("Ops"), await server.person()
+    env = single(ops, server)
+    sent = (await person.send(ops.id, "where is the tea?"))["activity_id"]
+
+    message = (await result(tmp_path, "wait_for_message", env, timeout_secs=5))["message"]
+    assert (message["activity_id"], message["text"]) == (sent, "where is the tea?")
+    answer = {"text": "on the shelf", "activity_id": sent, "attempt": message["attempt"]}
+    told = await molecule(tmp_path, "tool", "reply_to_workspace", "--json", "-", told=json.dumps(answer), **env)
+    assert json.loads(told[1])["acknowledged"] is True
+    assert (await result(tmp_path, "inbox_peek", env))["messages"] == []
+    lines = (await result(tmp_path, "chat_history", env))["messages"]
+    assert [line["text"] for line in lines] == ["where is the tea?", "on the shelf"]
+
+
+@requirement("G1")
+async def test_the_words_say_the_same_for_people(server: Running, tmp_path: Path) -> None:
+    ops = await server.seat("Ops")
+    env = single(ops, server)
+    assert await molecule(tmp_path, "peers", **env) == (0, "no peers", "")
+    peer = await server.seat("Peer", role="looks after tea")
+    assert await molecule(tmp_path, "peers", **env) == (0, f"{peer.id}  awaiting_agent  Peer  looks after tea", "")
+    code, out, _ = await molecule(tmp_path, "info", **env)
+    assert code == 0
+    assert {f"id: {ops.id}", "name: Ops", "broadcast_enabled: False"} <= set(out.splitlines())
+
+
+@requirement("G1", "O3")
+async def test_of_several_seats_one_is_named_and_tokens_come_from_the_environment_or_a_file(
+    server: Running, tmp_path: Path
+) -> None:
+    here, there = await server.seat("Here"), await server.seat("There")
+    entries = [{"id": seat.id, "token": seat.token, "platform_url": server.url} for seat in (here, there)]
+    env = {"MOLECULE_WORKSPACES": json.dumps(entries)}
+    code, out, err = await molecule(tmp_path, "info", **env)
+    assert (code, out) == (1, "")
+    assert here.id in err and there.id in err
+    _, out, _ = await molecule(tmp_path, "info", "--workspace", there.id, **env)
+    assert "name: There" in out
+    code, _, err = await molecule(tmp_path, "info", "--workspace", "elsewhere", **env)
+    assert (code, "none of yours" in err) == (2, True)
+
+    file = tmp_path / "token"
+    file.write_text(here.token + "\n")
+    by_file = {"WORKSPACE_ID": here.id, "MOLECULE_WORKSPACE_TOKEN_FILE": str(file), "PLATFORM_URL": server.url}
+    assert "name: Here" in (await molecule(tmp_path, "info", **by_file))[1]
+
+
+async def test_what_is_called_wrongly_ends_with_2_and_one_line(server: Running, tmp_path: Path) -> None:
+    env = single(await server.seat("Ops"), server)
+    for args, said in (
+        (("tool", "delegate_tusk"), "there is no tool 'delegate_tusk'; there are: reply_to_workspace"),
+        (("tool", "inbox_peek", "--json", "{"), "--json is not JSON"),
+        (("tool", "inbox_peek", "--json", "[]"), "the arguments must be a JSON object"),
+        (("tool", "send_message_to_user", "--json", '{"text": "hi"}'), "It needs message"),
+    ):
+        code, out, err = await molecule(tmp_path, *args, **env)
+        assert (code, out, said in err, err.count("\n")) == (2, "", True, 0)
+    code, _, err = await molecule(tmp_path, "peers", **{**env, "WORKSPACE_ID": ""})
+    assert (code, "WORKSPACE_ID" in err, env["MOLECULE_WORKSPACE_TOKEN"] in err) == (2, True, False)
+
+
+async def test_what_the_server_refuses_ends_with_1_and_its_words(server: Running, tmp_path: Path) -> None:
+    env = single(await server.seat("Ops"), server)
+    code, _, err = await molecule(tmp_path, "tool", "broadcast_message", "--json", '{"message": "hi"}', **env)
+    assert (code, err.startswith("molecule: broadcast_disabled")) == (1, True)
+    code, _, err = await molecule(tmp_path, "peers", **{**env, "MOLECULE_WORKSPACE_TOKEN": "x" * 43})
+    assert (code, "invalid workspace auth token" in err) == (1, True)
+    code, _, err = await molecule(tmp_path, "peers", **{**env, "PLATFORM_URL": "http://127.0.0.1:9"})
+    assert (code, "did not answer" in err) == (1, True)
+
+
+async def test_the_list_names_every_tool_and_all_it_takes(tmp_path: Path, engine: str) -> None:
+    code, out, _ = await molecule(tmp_path, "tool", "--list")
+    assert code == 0
+    for spec in TOOLS:
+        assert f"{spec.name}: {spec.short}" in out
+        assert all(f"    {name}" in out for name in spec.input_schema["properties"])
+
+
+@requirement("G5")
+def test_every_word_that_the_registry_gives_to_a_tool_is_a_verb_of_the_command(engine: str) -> None:
+    words = {spec.cli for spec in TOOLS if spec.cli}
+    assert words == {"peers", "info"}
+    assert words <= set(VERBS)

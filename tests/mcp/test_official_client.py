@@ -1,0 +1,55 @@
+"""The official SDK's client in both eras, at both addresses of the endpoint, with nothing but a token."""
+
+import pytest
+
+from molecule_core.wire.tools import TOOLS
+from tests.mcp.hosts import ERAS, Era, hosted, path_of
+from tests.requirements import requirement
+from tests.running import Running
+
+
+@pytest.fixture(params=ERAS)
+def era(request: pytest.FixtureRequest) -> Era:
+    """Each era of the protocol in turn."""
+    chosen: Era = request.param
+    return chosen
+
+
+@requirement("G1")
+async def test_a_host_with_an_address_and_a_token_receives_a_message_and_answers_it(server: Running, era: Era) -> None:
+    ops, person = await server.seat("Ops"), await server.person()
+    receipt = await person.send(ops.id, "Is the shop open?")
+
+    async with hosted(server, ops.token, era, path_of(ops)) as host:
+        waited = await host.call("wait_for_message", timeout_secs=1)
+        message = waited["message"]
+        answer = await host.call("reply_to_workspace", text="It is.", activity_id=message["activity_id"])
+        assert (await host.call("wait_for_message", timeout_secs=0))["message"] is None
+
+    assert (message["activity_id"], message["text"]) == (receipt["activity_id"], "Is the shop open?")
+    assert message["arrival_workspace_id"] == ops.id
+    assert answer["acknowledged"] is True
+    chat = await person.get(f"/workspaces/{ops.id}/chat-history")
+    assert [(each["role"], each["content"]) for each in chat["messages"]] == [
+        ("user", "Is the shop open?"),
+        ("agent", "It is."),
+    ]
+
+
+@requirement("G1")
+@pytest.mark.parametrize("path", ["/mcp", None])
+async def test_both_addresses_are_the_workspace_of_the_token(server: Running, era: Era, path: str | None) -> None:
+    ops = await server.seat("Ops")
+    async with hosted(server, ops.token, era, path or path_of(ops)) as host:
+        found = await host.call("get_runtime_identity")
+        assert [each["workspace_id"] for each in found["workspaces"]] == [ops.id]
+        assert [tool.name for tool in (await host.client.list_tools()).tools] == [spec.name for spec in TOOLS]
+
+
+async def test_each_era_agrees_on_its_own_version_and_tells_the_convention(server: Running, era: Era) -> None:
+    ops = await server.seat("Ops")
+    async with hosted(server, ops.token, era) as host:
+        assert host.client.protocol_version == {"handshake": "2025-11-25", "stateless": "2026-07-28"}[era]
+        assert "reply_to_workspace" in (host.client.instructions or "")
+        assert host.client.server_info.name == "molecule"
+        assert host.client.server_capabilities.resources is None

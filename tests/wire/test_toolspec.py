@@ -1,0 +1,305 @@
+"""What a spec says of itself: schemas from types, arguments with their aliases, requests, results, names."""
+
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta, Struct
+
+from molecule_core.wire.tools import TOOLS, find
+from molecule_core.wire.toolspec import (
+    IDENTITY_ALIASES,
+    SECTIONS,
+    BadArguments,
+    Request,
+    Route,
+    Runtime,
+    ToolError,
+    ToolSpec,
+    schema_of,
+    tool_name,
+)
+from tests.requirements import requirement
+
+OWN = "0199a0a0-0000-7000-8000-000000000001"
+PEER = "0199a0a0-0000-7000-8000-000000000002"
+
+
+def tool(name: str) -> ToolSpec:
+    """A tool that is there."""
+    spec = find(name)
+    assert spec is not None
+    return spec
+
+
+def request_of(name: str, **given: Any) -> Request:
+    """The request that a call is."""
+    spec = tool(name)
+    return spec.request(OWN, spec.arguments(given))
+
+
+# -- schemas -----------------------------------------------------------------------------------------------------------
+
+
+class Inner(Struct):
+    """Inside."""
+
+    title: Annotated[str, Meta(description="a title")]
+    default: int | None = None
+
+
+class Outer(Struct, forbid_unknown_fields=True):
+    """Outside."""
+
+    first: Inner
+    rest: Annotated[list[Inner], Meta(description="all others")] = []
+
+
+def test_a_schema_stands_alone_and_keeps_what_is_called_title() -> None:
+    inner = {
+        "description": "Inside.",
+        "type": "object",
+        "properties": {
+            "title": {"description": "a title", "type": "string"},
+            "default": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None},
+        },
+        "required": ["title"],
+    }
+    assert schema_of(Outer) == {
+        "type": "object",
+        "properties": {
+            "first": inner,
+            "rest": {"description": "all others", "type": "array", "items": inner, "default": []},
+        },
+        "required": ["first"],
+        "additionalProperties": False,
+    }
+
+
+def _nodes(schema: Any) -> list[dict[str, Any]]:
+    if isinstance(schema, list):
+        return [node for each in schema for node in _nodes(each)]
+    if not isinstance(schema, dict):
+        return []
+    return [schema, *(node for each in schema.values() for node in _nodes(each))]
+
+
+@requirement("G1", "G3")
+@pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
+def test_every_argument_is_described_and_no_other_is_taken(spec: ToolSpec) -> None:
+    schema = spec.input_schema
+    assert schema["additionalProperties"] is False
+    assert all(each.get("description") for each in schema["properties"].values())
+    assert not any("$ref" in node for node in [*_nodes(schema), *_nodes(spec.output_schema)])
+    assert schema["type"] == spec.output_schema["type"] == "object"
+
+
+@requirement("G3")
+@pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
+def test_a_description_is_short_enough_for_the_host_that_cuts(spec: ToolSpec) -> None:
+    assert len(spec.description) < 4096
+    assert "\n" not in spec.short
+    assert spec.short.endswith(".")
+    assert spec.section in SECTIONS
+
+
+@requirement("G2")
+def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
+    ours = {spec.name: set(spec.input_schema["properties"]) for spec in TOOLS}
+    via = {"via_workspace"}
+    assert ours == {
+        "reply_to_workspace": {"workspace_id", "peer_id", "text", "activity_id", "intent", "attempt"},
+        "send_message_to_user": {"message", "attachments", "workspace_id"},
+        "list_peers": {"q", *via},
+        "get_workspace_info": via,
+        "get_runtime_identity": set(),
+        "update_agent_card": {"card", *via},
+        "broadcast_message": {"message", "workspace_id"},
+        "wait_for_message": {"timeout_secs"},
+        "inbox_peek": {"limit"},
+        "inbox_pop": {"activity_id", "attempt", "workspace_id"},
+        "chat_history": {"peer_id", "limit", "before_ts", *via},
+        "commit_memory": {"content", "scope", "namespace", *via},
+        "recall_memory": {"query", "scope", "namespace", "limit", *via},
+    }
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+@requirement("G2")
+@pytest.mark.parametrize("alias", ["via_workspace", *IDENTITY_ALIASES])
+def test_the_identity_is_understood_under_all_of_its_names(alias: str) -> None:
+    spec = tool("list_peers")
+    assert spec.seat_of(spec.arguments({alias: OWN})) == OWN
+    assert not set(IDENTITY_ALIASES) & set(spec.input_schema["properties"])
+
+
+@pytest.mark.parametrize("alias", ["workspace_id", *IDENTITY_ALIASES])
+def test_where_the_original_calls_it_workspace_id_that_is_the_identity(alias: str) -> None:
+    spec = tool("send_message_to_user")
+    assert spec.seat_of(spec.arguments({"message": "hi", alias: OWN})) == OWN
+
+
+def test_two_identities_in_one_call_are_refused() -> None:
+    with pytest.raises(BadArguments, match="two different workspaces"):
+        tool("list_peers").arguments({"via_workspace": OWN, "source_workspace_id": PEER})
+
+
+def test_the_same_identity_twice_is_one() -> None:
+    spec = tool("list_peers")
+    assert spec.seat_of(spec.arguments({"via_workspace": OWN, "_as_workspace": OWN})) == OWN
+
+
+@pytest.mark.parametrize("empty", ["", None])
+def test_an_empty_identity_is_none(empty: str | None) -> None:
+    spec = tool("list_peers")
+    assert spec.seat_of(spec.arguments({"via_workspace": empty, "source_workspace_id": OWN})) == OWN
+    assert spec.seat_of(spec.arguments({"via_workspace": empty})) == ""
+
+
+def test_a_tool_about_all_seats_takes_no_identity() -> None:
+    assert tool("wait_for_message").identity is None
+    with pytest.raises(BadArguments):
+        tool("wait_for_message").arguments({"via_workspace": OWN})
+
+
+def test_null_counts_as_not_given() -> None:
+    spec = tool("inbox_peek")
+    assert spec.arguments({"limit": None}) == spec.arguments(None) == spec.arguments({})
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("send_message_to_user", {}, "message"),
+        ("send_message_to_user", {"message": ""}, "length >= 1"),
+        ("send_message_to_user", {"message": "hi", "to": "me"}, "`to`"),
+        ("inbox_peek", {"limit": 0}, ">= 1"),
+        ("inbox_peek", {"limit": "many"}, "int"),
+        ("wait_for_message", {"timeout_secs": 301}, "<= 300"),
+        ("reply_to_workspace", {"text": "hi", "peer_id": "../../admin"}, "peer_id"),
+        ("list_peers", [], "object"),
+        ("list_peers", "q=x", "object"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_the_tool_the_fault_and_the_way_out(name: str, given: Any, said: str) -> None:
+    with pytest.raises(BadArguments) as refused:
+        tool(name).arguments(given)
+    text = refused.value.text
+    assert text.startswith(f"{name}: ")
+    assert said in text
+    assert text.endswith("Correct the arguments and call it again.")
+
+
+@given(st.sampled_from(TOOLS), st.dictionaries(st.text(max_size=20), st.text(max_size=50) | st.integers(), max_size=5))
+def test_whatever_is_given_is_taken_or_refused_in_bounded_words(spec: ToolSpec, given_: dict[str, Any]) -> None:
+    try:
+        assert isinstance(spec.arguments(given_), spec.takes)
+    except BadArguments as error:
+        assert 20 < len(error.text) < 1500
+
+
+# -- requests and results ----------------------------------------------------------------------------------------------
+
+
+@requirement("G1")
+def test_a_call_of_a_route_is_a_request_of_the_public_api() -> None:
+    assert request_of("send_message_to_user", message="hi") == Request(
+        "POST", f"/workspaces/{OWN}/notify", {}, {"message": "hi"}
+    )
+    assert request_of("list_peers") == Request("GET", f"/registry/{OWN}/peers", {}, None)
+    assert request_of("list_peers", q="a b&c").query == {"q": "a b&c"}
+    assert request_of("update_agent_card", card={"name": "x"}).body == {
+        "workspace_id": OWN,
+        "agent_card": {"name": "x"},
+    }
+    assert request_of("recall_memory", query="tea", limit=3).query == {"q": "tea", "limit": 3}
+
+
+def test_the_seat_in_a_path_is_the_callers_whatever_the_arguments_say() -> None:
+    assert request_of("send_message_to_user", message="hi", workspace_id=PEER).path == f"/workspaces/{OWN}/notify"
+
+
+class Paths(Struct, frozen=True, forbid_unknown_fields=True):
+    """A key in a path."""
+
+    key: str = ""
+
+
+@pytest.mark.parametrize("key", ["", ".", "..", "..."])
+def test_a_path_is_not_filled_with_what_leads_elsewhere(key: str) -> None:
+    spec = msgspec.structs.replace(
+        tool("list_peers"),
+        takes=Paths,
+        call=Route("GET", "/workspaces/{workspace_id}/memory/{key}", path_arguments={"key": "key"}),
+    )
+    with pytest.raises(BadArguments, match="must name something"):
+        spec.request(OWN, spec.arguments({"key": key}))
+
+
+def test_a_value_in_a_path_is_one_segment_of_it() -> None:
+    spec = msgspec.structs.replace(
+        tool("list_peers"),
+        takes=Paths,
+        call=Route("GET", "/workspaces/{workspace_id}/memory/{key}", path_arguments={"key": "key"}),
+    )
+    path = spec.request(OWN, spec.arguments({"key": "a/../b?c#d é"})).path
+    assert path == f"/workspaces/{OWN}/memory/a%2F..%2Fb%3Fc%23d%20%C3%A9"
+
+
+def test_a_list_is_put_under_its_name_and_the_seat_beside_it() -> None:
+    row = {
+        "id": PEER,
+        "name": "Ops",
+        "role": None,
+        "status": "online",
+        "parent_id": None,
+        "active_tasks": 0,
+        "url": "x",
+    }
+    result = tool("list_peers").result(OWN, [row])
+    assert result["workspace_id"] == OWN
+    assert result["peers"] == [{**{key: row[key] for key in row if key != "url"}, "agent_card": None}]
+
+
+@pytest.mark.parametrize("answer", [None, [], "ok", {"status": 7}])
+def test_an_answer_that_nobody_knows_is_told_as_such(answer: Any) -> None:
+    with pytest.raises(ToolError, match="differ in version"):
+        tool("send_message_to_user").result(OWN, answer)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+@requirement("G3")
+def test_names_are_those_that_each_runtime_makes_of_them() -> None:
+    assert {runtime.name: tool_name("list_peers", runtime) for runtime in Runtime} == {
+        "CLAUDE_CODE": "mcp__molecule__list_peers",
+        "CODEX": "mcp__molecule.list_peers",
+        "GEMINI_CLI": "mcp_molecule_list_peers",
+        "OPENCODE": "molecule_list_peers",
+        "CLINE": "molecule__list_peers",
+        "BARE": "list_peers",
+    }
+
+
+@requirement("G3")
+def test_reply_and_inbox_tools_are_always_loaded() -> None:
+    assert {spec.name for spec in TOOLS if spec.always_load} == {
+        "reply_to_workspace",
+        "send_message_to_user",
+        "wait_for_message",
+        "inbox_peek",
+        "inbox_pop",
+    }
+
+
+@requirement("G1")
+def test_no_name_stands_twice() -> None:
+    assert len({spec.name for spec in TOOLS}) == len(TOOLS)
+    words = [spec.cli for spec in TOOLS if spec.cli]
+    assert len(set(words)) == len(words)
+    assert find("delegate_task") is None
