@@ -37,6 +37,7 @@ name = "Ofen"
 role = "Schätzt."
 behaviour = "specialist"
 seconds = 0
+host = "mcp"
 [[seat.seat.seat.craft]]
 kind = "estimate"
 title = "Aufwand"

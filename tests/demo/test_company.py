@@ -72,6 +72,8 @@ def test_what_is_no_toml_is_said_to_be_none(tmp_path: Path, content: bytes) -> N
         (TOP + DESK.replace('"r"', f'"{"r" * 501}"') + TOPICS, ("role", "501", "500")),
         (TOP + DESK + TOPICS + DESK + TOPICS, ("side by side", "'Desk'", "rename")),
         (TOP + DESK, ("Desk", "neither a craft nor seats below", "[[...craft]]")),
+        (TOP + DESK + 'host = "mcp"\n' + TOPICS, ("Desk", "leave its host away")),
+        (TOP + DESK + 'host = "ftp"\n' + TOPICS, ("host", "ftp")),
         (TOP + DESK + TOPICS.replace("topics", "magic"), ("magic", "kind")),
         (TOP + DESK + TOPICS + "most = 0\n", ("most", ">= 1")),
         (TOP + DESK + CHECKS + "items = []\n", ("items", "length >= 1")),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from molecule_core.demo.company import packaged_company, places
+from molecule_core.demo.hosted import heard
 from molecule_core.demo.mail import card_of, message_of, peer_of
 from molecule_core.demo.model import Message
 from molecule_core.demo.reading import telling_stems
@@ -43,6 +44,25 @@ def test_an_answer_of_a_peer_names_what_it_answers() -> None:
     metadata = {"parts": [], "metadata": {"in_reply_to": "ask-1"}}
     found = message_of(row(kind="peer_agent", source_id="p", request_body={"params": {"message": metadata}}))
     assert (found.name, found.in_reply_to, found.is_answer, found.is_request) == ("a-1", "ask-1", True, False)
+
+
+def test_an_answer_may_name_the_question_as_the_server_does() -> None:
+    said = {"parts": [], "metadata": {"in_reply_to": "0190-question"}}
+    answer = row(kind="peer_agent", source_id="p", request_body={"params": {"message": said}})
+    assert message_of(answer, {"0190-question": "ask-1"}).in_reply_to == "ask-1"
+    assert message_of(answer, {"0190-another": "ask-1"}).in_reply_to == "0190-question"
+
+
+@pytest.mark.parametrize(
+    ("told", "asked"),
+    [
+        ({}, Message(id="a-1", attempt=0, name="a-1", text="hi")),
+        ({"attempt": 2, "peer_id": "p"}, Message(id="a-1", attempt=2, name="a-1", text="hi", sender="p")),
+        ({"intent": "inform"}, Message(id="a-1", attempt=0, name="a-1", text="hi", wants_answer=False)),
+    ],
+)
+def test_a_message_that_came_through_a_tool_is_the_same_message(told: dict[str, Any], asked: Message) -> None:
+    assert heard({"activity_id": "a-1", "text": "hi", **told}) == asked
 
 
 @pytest.mark.parametrize("fields", [{"kind": "broadcast"}, {"kind": None}, {"intent": "inform"}, {"intent": "ack"}])

@@ -35,6 +35,7 @@ from molecule_core.serving import serve
 from molecule_core.store.backup import is_in_use
 
 FOLDER = "demo"
+AGENTS = "agents"
 # Quick enough that a person who kills an agent sees it go offline while they look.
 _QUICK = {"silence_seconds": 10, "sweep_seconds": 2}
 # The address under which agents on this machine reach a server that listens on all of them.
@@ -164,7 +165,7 @@ async def _open(demo: Demo, token: str, staff: Staff, announce: Announce) -> Non
         async with Api(url, token) as api:
             await _ready(api)
             seats = await Seating(api, demo.settings.state, demo.book).settle(demo.company)
-        await staff.start([_posting(url, place, kept) for place, kept in seats])
+        await staff.start([_posting(url, place, kept, demo.settings.state / AGENTS) for place, kept in seats])
     except (ApiError, NoAnswer) as error:
         if await _has_ended(url):
             return  # a signal came before everybody was in
@@ -198,8 +199,9 @@ async def _has_ended(url: str) -> bool:
     return False
 
 
-def _posting(url: str, place: Place, kept: Kept) -> Posting:
-    return Posting(url, kept.id, kept.token, msgspec.structs.replace(place.seat, seat=()))
+def _posting(url: str, place: Place, kept: Kept, agents: Path) -> Posting:
+    seat = msgspec.structs.replace(place.seat, seat=())
+    return Posting(url, kept.id, kept.token, seat, str(agents / kept.id))
 
 
 def _tell_of_an_end(member: Member) -> None:

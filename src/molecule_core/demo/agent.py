@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.demo.hosted import host
 from molecule_core.demo.mail import card_of, message_of, peer_of
+from molecule_core.demo.mcp import ServerEnded
 from molecule_core.demo.mind import Reaction, State, react, tasks
 from molecule_core.demo.model import Ack, Action, Message, Peer, Posting, Say, Send, Work
 from molecule_core.ground.clock import Clock, SystemClock
@@ -51,6 +53,7 @@ class Agent:
         self._clock = clock
         self._parent_id: str | None = None
         self._state = State()
+        self._asked: dict[str, str] = {}
         self._doing: str | None = None
         self._changed = asyncio.Event()
         self._started = clock.monotonic()
@@ -68,7 +71,7 @@ class Agent:
                     lambda: self._api.claim(self._id, lease=LEASE_SECONDS, wait=_WAIT_SECONDS, limit=_PAGE)
                 )
                 for row in await claiming:
-                    await self._handle(message_of(row))
+                    await self._handle(message_of(row, self._asked))
         finally:
             beating.cancel()
 
@@ -130,7 +133,7 @@ class Agent:
             case Say():
                 await self._done(lambda: self._say(action))
             case Send():
-                await self._done(lambda: self._api.post(f"/workspaces/{action.to}/a2a", _envelope(action)))
+                await self._done(lambda: self._send(action))
             case Ack():
                 handled = {"id": action.message.id, "attempt": action.message.attempt}
                 await self._done(lambda: self._api.ack(self._id, handled))
@@ -140,6 +143,12 @@ class Agent:
         return await self._api.call(
             "POST", f"/workspaces/{self._id}/notify", body={"message": said.text}, headers=headers
         )
+
+    async def _send(self, sent: Send) -> None:
+        """Notes how the server calls a question: whoever answers it may name it so."""
+        receipt = await self._api.post(f"/workspaces/{sent.to}/a2a", _envelope(sent))
+        if sent.intent == "request" and isinstance(receipt.get("activity_id"), str):
+            self._asked[receipt["activity_id"]] = sent.message_id
 
     # -- the server may be away, busy, or refuse -----------------------------------------------------------------------
 
@@ -204,14 +213,25 @@ def _say_seated() -> None:
 
 async def _live(posting: Posting, lifeline: asyncio.StreamReader) -> None:
     """Keeps the seat until the input ends. Raises SeatGone."""
+    keeping = asyncio.create_task(_keep(posting))
+    ending = asyncio.create_task(lifeline.read())
+    await asyncio.wait((keeping, ending), return_when=asyncio.FIRST_COMPLETED)
+    if keeping.done():
+        keeping.result()
+    keeping.cancel()
+    await asyncio.wait((keeping,))
+
+
+async def _keep(posting: Posting) -> None:
+    """Keeps the seat in the way of its agent. Raises SeatGone."""
+    clock = SystemClock()
+    if posting.seat.host == "mcp":
+        try:
+            await host(posting, clock, _say_seated, lease=LEASE_SECONDS, beat=_BEAT_SECONDS)
+        except ServerEnded:
+            raise SeatGone("`molecule mcp` has ended; what it says stands above") from None
     async with Api(posting.url, posting.token) as api:
-        keeping = asyncio.create_task(Agent(posting, api, SystemClock()).run(_say_seated))
-        ending = asyncio.create_task(lifeline.read())
-        await asyncio.wait((keeping, ending), return_when=asyncio.FIRST_COMPLETED)
-        if keeping.done():
-            keeping.result()
-        keeping.cancel()
-        await asyncio.wait((keeping,))
+        await Agent(posting, api, clock).run(_say_seated)
 
 
 async def main() -> str | None:

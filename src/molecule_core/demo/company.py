@@ -113,6 +113,8 @@ def _clean_seat(above: SeatPath, seat: Seat, limits: Limits) -> Seat:
 def _fault_of(seat: Seat) -> str:
     if seat.behaviour == "specialist" and seat.seat:
         return "is a specialist, who asks nobody, but has seats below it; make it a lead or a desk"
+    if seat.behaviour != "specialist" and seat.host != "none":
+        return "asks others, which the demo's agents do without a host; leave its host away, or make it a specialist"
     if not seat.seat and not seat.craft:
         return "has neither a craft nor seats below it, so it could answer nothing; give it a [[...craft]]"
     return ""

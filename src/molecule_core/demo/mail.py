@@ -1,6 +1,6 @@
 """Rows of the public API as an agent of the company understands them. Pure; anything may stand in them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from molecule_core.demo.model import Checks, Craft, Estimate, Message, Peer, Seat
@@ -8,10 +8,12 @@ from molecule_core.demo.reading import ANY_NUMBER, telling_stems
 
 _KINDS = ("canvas_user", "peer_agent")
 _MOST_TAGS = 50
+_NOTHING_ASKED: Mapping[str, str] = {}
 
 
-def message_of(row: dict[str, Any]) -> Message:
-    """A row of one's inbox. What is no message of a person or a peer wants no answer."""
+def message_of(row: dict[str, Any], asked: Mapping[str, str] = _NOTHING_ASKED) -> Message:
+    """A row of one's inbox. What is no message of a person or a peer wants no answer. `asked`: the messageIds of one's
+    own questions by the ids that the server gave them; an answer may name either."""
     body = row.get("request_body")
     message = _object(_object(_object(body).get("params")).get("message"))
     in_reply_to = _object(message.get("metadata")).get("in_reply_to")
@@ -23,7 +25,7 @@ def message_of(row: dict[str, Any]) -> Message:
         name=str(message.get("messageId") or row["id"]),
         text="\n".join(text for text in texts if isinstance(text, str)),
         sender=row["source_id"],
-        in_reply_to=in_reply_to if isinstance(in_reply_to, str) else None,
+        in_reply_to=asked.get(in_reply_to, in_reply_to) if isinstance(in_reply_to, str) else None,
         wants_answer=row["kind"] in _KINDS and row["intent"] == "request",
     )
 

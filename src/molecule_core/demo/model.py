@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 Behaviour = Literal["lead", "specialist", "desk"]
+Host = Literal["none", "mcp"]
 Word = Annotated[str, Meta(min_length=1, max_length=100)]
 Line = Annotated[str, Meta(min_length=1, max_length=500)]
 Days = Annotated[float, Meta(ge=0, le=10_000)]
@@ -59,11 +60,13 @@ Craft = Topics | Checks | Estimate | Plan
 
 
 class Seat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One seat, and those below it. `seconds`: how long its agent works on an answer, so that a person can see it."""
+    """One seat, and those below it. `seconds`: how long its agent works on an answer, so that a person can see it.
+    `host`: what the agent lives in; in a host of MCP servers it has tools, and does not speak HTTP."""
 
     name: str
     role: str
     behaviour: Behaviour
+    host: Host = "none"
     seconds: Annotated[float, Meta(ge=0, le=60)] = 1.0
     craft: tuple[Craft, ...] = ()
     seat: "tuple[Seat, ...]" = ()
@@ -76,6 +79,8 @@ class Posting(Struct, frozen=True):
     workspace_id: str
     token: str
     seat: Seat
+    folder: str = ""
+    """Where it may keep what it must know in its next life."""
 
 
 # -- what an agent hears -----------------------------------------------------------------------------------------------

@@ -1,0 +1,107 @@
+"""A client of an MCP server that is a process on this machine: starts it, shakes hands, calls its tools.
+
+Above: hosted. Below: the protocol, in lines of JSON-RPC on the process's standard input and output. (The protocol's
+official client for Python is a test dependency and not one of the product's: it brings thirty packages.)
+"""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+_VERSION = "2025-11-25"
+_LONGEST_LINE = 16 << 20
+# A server that has lost its input ends by itself; one that hangs must not hold up the end of all.
+_END_SECONDS = 2.0
+
+
+class ToolRefused(Exception):
+    """A tool said no; the text is what it said."""
+
+
+class ServerEnded(Exception):
+    """The server's process has ended."""
+
+
+class McpServer:
+    """A server that runs, and has been greeted."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    async def greet(self, name: str) -> None:
+        """The handshake. Raises ServerEnded."""
+        client = {"name": name, "version": "1"}
+        await self._ask("initialize", {"protocolVersion": _VERSION, "capabilities": {}, "clientInfo": client})
+        self._write({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """What a tool gives back. Raises ToolRefused, ServerEnded."""
+        result = await self._ask("tools/call", {"name": tool, "arguments": arguments})
+        if result.get("isError"):
+            raise ToolRefused(" ".join(str(part.get("text", "")) for part in result.get("content", [])))
+        found: dict[str, Any] = result["structuredContent"]
+        return found
+
+    async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        id_ = next(self._ids)
+        answer = self._waiting[id_] = asyncio.get_running_loop().create_future()
+        try:
+            self._write({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
+            told = await answer
+        finally:
+            del self._waiting[id_]
+        if "error" in told:
+            raise ToolRefused(str(told["error"].get("message", told["error"])))
+        found: dict[str, Any] = told["result"]
+        return found
+
+    def _write(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        if self._process.stdin.is_closing():
+            raise ServerEnded
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
+    async def read(self) -> None:
+        """Hands every answer to whoever waits for it, until the server ends; then nobody waits any more."""
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            message = json.loads(line)
+            waiting = self._waiting.get(message.get("id"))
+            if waiting is not None and not waiting.done():
+                waiting.set_result(message)
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ServerEnded())
+
+
+@asynccontextmanager
+async def started(command: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[McpServer]:
+    """Starts a server and greets it; at the end of the block it ends. What it logs goes where ours goes."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=pipe, stdout=pipe, env=dict(environment), limit=_LONGEST_LINE
+    )
+    server = McpServer(process)
+    reading = asyncio.create_task(server.read())
+    try:
+        await server.greet("molecule-demo")
+        yield server
+    finally:
+        reading.cancel()
+        assert process.stdin is not None
+        process.stdin.close()
+        await _ended(process)
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    try:
+        async with asyncio.timeout(_END_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
