@@ -127,6 +127,8 @@ NOW = {
     "G14": "Of several processes one leads, by a lock with fencing; what a dead or ending one held comes at once.",
     "G15": "Push by handshake or setting, again until a tool call names it; texts of others are made harmless.",
     "G16": "Permission requests of the host are received, shown and kept.",
+    "N1": "The server's own MCP endpoint: an address and a token are enough, in both eras of the protocol; a session is "
+    "its credential's alone and outlives the process; the public conformance suite and the Inspector pass.",
     "G13": "The MCP dispatcher: both eras, calls side by side, progress, cancellation, no input ends it.",
     "A1": "The house: imports, fences, circles, table ownership, sizes, clocks.",
     "A2": "Every named query is prepared on both engines.",

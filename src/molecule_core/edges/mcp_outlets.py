@@ -169,7 +169,7 @@ class Outlet:
         streams: bool,
         limit: int,
     ) -> None:
-        """`holder`: whose messages are that a tool takes: a session's, or a credential's. `wanted`: the ids that are to be
+        """`holder`: who has what a tool takes: a session, or a credential. `wanted`: the ids that are to be
         answered. `give_up`: nobody waits for these any more. `streams`: whether the client takes events."""
         self.origin = origin
         self.credential = credential
