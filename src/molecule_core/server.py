@@ -333,7 +333,7 @@ class Server:
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
         await asyncio.gather(self._org.sweep(""), self._retention.begin())  # in one commit: a start should be quick
-        work = [self._timers.work(), self.delivery.work()]
+        work = [self._timers.work(), self.delivery.work(alone=not self.store.shared)]
         if self.store.shared:
             work += [follow(self.store, self.wakeups), self._keep_saving()]
         self._workers = [asyncio.create_task(each) for each in work]
