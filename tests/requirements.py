@@ -48,6 +48,8 @@ NOW = {
     "M34": "old snapshot + its events == new snapshot.",
     "M35": "Chat history is paged both ways; files are streamed, told to polling agents before the message that "
     "mentions them, and given out as downloads.",
+    "M36": "Memories: scopes, namespaces, full-text search alike on both engines, secrets taken out; values under keys "
+    "with compare-and-set and an end.",
     "M37": "A workspace with the ability writes to all others of its organisation, in one transaction.",
     "M38": "Any number of processes on one PostgreSQL; sockets, polls, writes on any; lost wake-ups cost latency only.",
     "W1": "A client that knows only the original's wire works unchanged.",
@@ -134,7 +136,6 @@ NOW = {
 
 LATER = {
     "M26": "Obligations and reply handles.",
-    "M36": "Memory.",
 }
 
 

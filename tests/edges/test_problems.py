@@ -15,6 +15,7 @@ from molecule_core.ground import errors
 from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from tests.clocks import FakeClock
+from tests.endpoint.hosts import greeting, line_of, listening
 from tests.journeys.forms import place_of, upload
 from tests.journeys.patience import eventually
 from tests.journeys.rawhttp import Reply, ask, request, wire
@@ -221,6 +222,13 @@ async def _one_connection_too_many(world: World) -> Reply:
         return await opened[-1].reply()
 
 
+async def _one_mcp_session_too_many(world: World) -> Reply:
+    line = line_of(world.server, world.seat)
+    await line.begin()
+    async with listening(line):
+        return await line.post(greeting())
+
+
 async def _viewer(world: World) -> Reply:
     org = (await world.server.admin.get("/orgs"))[0]["id"]
     person = await world.server.admin.post(f"/orgs/{org}/persons", {"name": "Viewer", "role": "viewer"})
@@ -329,6 +337,7 @@ PROVOKED: dict[str, Provoke] = {
     "not_dead": _requeue_of_what_was_discarded,
     "attempt_missing": _ack_without_an_attempt,
     "server_busy": _one_connection_too_many,
+    "too_many_open": _one_mcp_session_too_many,
 }
 
 
@@ -347,6 +356,7 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         broadcast_most=1,
         logins_per_minute=2,
         live_tokens=4,
+        mcp_sessions=1,
     )
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, clock=clock, limits=limits) as server:
         world = World(server, clock)

@@ -285,6 +285,35 @@ class NoPreview(MoleculeError):
     """this file has no preview: only PNG, JPEG, GIF and WebP pictures have one. Download it."""
 
 
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+class ScopeForbidden(MoleculeError):
+    """GLOBAL memories are written by workspaces at the top of the organisation. Use the scope TEAM, or ask one of
+    them."""
+
+
+class MemoryOfAnother(MoleculeError):
+    """this memory was written by another workspace, and only that one or an owner of the organisation can forget it"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"workspace_id": self.details["workspace_id"]}
+
+
+class TooManyKept(MoleculeError):
+    """this workspace has {limit} {what} already. Forget some that are not needed any more."""
+
+
+class VersionMismatch(MoleculeError):
+    """the key has version {current_version}, not {expected_version} (0: it is not there). Read it again, then decide
+    anew."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return dict(self.details)
+
+
 # -- the server's own state --------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from molecule_core.wire.tools import TOOLS
-from tests.mcp.hosts import ERAS, Era, hosted, path_of
+from tests.endpoint.hosts import ERAS, Era, hosted, path_of
 from tests.requirements import requirement
 from tests.running import Running
 
