@@ -270,13 +270,7 @@ class Server:
         """Whoever pushes."""
         clock, limits = self._clock, self.settings.limits
         pushing = Pushing(
-            self.store,
-            org,
-            self._letters,
-            clock=clock,
-            ids=self._ids,
-            randomness=self._randomness,
-            limits=limits,
+            self.store, org, self._letters, clock=clock, ids=self._ids, randomness=self._randomness, limits=limits
         )
         return Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
 
@@ -339,7 +333,7 @@ class Server:
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
         await asyncio.gather(self._org.sweep(""), self._retention.begin())  # in one commit: a start should be quick
-        work = [self._timers.work(), self.delivery.work()]
+        work = [self._timers.work(), self.delivery.work(alone=not self.store.shared)]
         if self.store.shared:
             work += [follow(self.store, self.wakeups), self._keep_saving()]
         self._workers = [asyncio.create_task(each) for each in work]

@@ -19,7 +19,6 @@ QUICK = {
     "MOLECULE_MCP_RETRY_SECONDS": "0.05",
     "MOLECULE_MCP_RETRY_MOST_SECONDS": "0.2",
     "MOLECULE_MCP_FOLLOW_SECONDS": "0.05",
-    "MOLECULE_MCP_START_SECONDS": "0",
 }
 """For tests: what a person would not mind waiting for."""
 _MOST_LINE = 64 << 20

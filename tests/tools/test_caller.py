@@ -14,9 +14,6 @@ from tests.running import Running
 from tests.tools.seats import Sitting
 from tests.waits import IN_PROCESS_SECONDS
 
-COMING = {(method, "/workspaces/{workspace_id}/memories") for method in ("GET", "POST")}
-"""Declared before their server side: the package of memory brings it, and takes this away."""
-
 
 async def refusal(call: Any) -> ToolError:
     """Why a tool was refused."""
@@ -39,7 +36,7 @@ async def test_every_route_of_the_registry_is_a_route_of_the_server(server: Runn
     offered = {(route.method, route.path) for route in server.server.routes.rows}
     asked = {(spec.call.method, spec.call.path) for spec in TOOLS if isinstance(spec.call, Route)}
     known = {(method, path.replace("{id}", "{workspace_id}")) for method, path in offered}
-    assert asked - known - COMING == set()
+    assert asked - known == set()
 
 
 @requirement("G1", "G5")
@@ -79,6 +76,22 @@ async def test_broadcast_reaches_all_where_it_is_allowed_and_says_so_where_not(s
     assert (await tools("broadcast_message", message="fire drill"))["delivered"] == 1
     (heard,) = (await Sitting(peer)("inbox_peek"))["messages"]
     assert (heard["text"], heard["kind"], heard["peer_id"]) == ("fire drill", "broadcast", ops.id)
+
+
+@requirement("G1")
+async def test_what_was_committed_is_recalled_by_words_scope_and_drawer(server: Running) -> None:
+    ops = await server.seat("Ops")
+    tools = Sitting(ops)
+    kept = await tools("commit_memory", content="the tea is on the upper shelf", namespace="kitchen")
+    await tools("commit_memory", content="the key is under the mat")
+    assert (kept["workspace_id"], kept["scope"], kept["namespace"]) == (ops.id, "LOCAL", "kitchen")
+    for wish in ({"query": "tea"}, {"namespace": "kitchen"}, {"query": "shelf", "scope": "LOCAL"}):
+        found = await tools("recall_memory", **wish)
+        assert [(each["id"], each["content"]) for each in found["memories"]] == [
+            (kept["id"], "the tea is on the upper shelf")
+        ]
+    assert len((await tools("recall_memory", limit=1))["memories"]) == 1
+    assert (await tools("recall_memory", scope="GLOBAL"))["memories"] == []
 
 
 async def test_a_call_that_is_repeated_with_its_key_acts_once(server: Running) -> None:

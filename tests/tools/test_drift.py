@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from molecule_core import langchain
 from molecule_core.agent import host as agent_host
+from molecule_core.agent import words
 from molecule_core.agent.config import read_configuration
 from molecule_core.agent.host import AgentHost
 from molecule_core.cli import VERBS, tool
@@ -179,6 +180,41 @@ def test_the_search_for_old_names_would_find_one() -> None:
     word = re.compile(rf"\b{OLD_NAMES[0]}\b")
     assert word.search(f"Use `{OLD_NAMES[0]}` for that.")
     assert len(OLD_NAMES) == len(set(OLD_NAMES) - set(NAMES))
+
+
+def _known_words() -> set[str]:
+    """What may be spoken of: tools, what they take, what they give."""
+    schemas = [schema for spec in TOOLS for schema in (spec.input_schema, spec.output_schema)]
+    return set(NAMES) | {name for schema in schemas for name in _members(schema)}
+
+
+def _members(schema: object) -> set[str]:
+    if isinstance(schema, list):
+        return {name for each in schema for name in _members(each)}
+    if not isinstance(schema, dict):
+        return set()
+    own = set(schema["properties"]) if isinstance(schema.get("properties"), dict) else set()
+    return own | {name for each in schema.values() for name in _members(each)}
+
+
+@requirement("G1", "G5")
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(lambda: msgspec.json.encode([listed(spec) for spec in TOOLS]).decode(), id="descriptions"),
+        pytest.param(lambda: tooldocs.instructions(several=True), id="instructions"),
+        pytest.param(tooldocs.a2a_for_cli, id="shell"),
+        pytest.param(lambda: mcp_host.INSTRUCTIONS, id="server"),
+        pytest.param(
+            lambda: words.instructions(["a", "b"], single=False, poll_seconds=2, runtime=Runtime.BARE), id="agent"
+        ),
+    ],
+)
+def test_whatever_is_spoken_of_exists(said: Callable[[], str]) -> None:
+    """A tool or an argument that is renamed is not spoken of by its old name anywhere."""
+    spoken = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", said()))
+    assert spoken - _known_words() == set()
+    assert spoken & set(NAMES)
 
 
 @requirement("G4", "G5")

@@ -18,6 +18,8 @@ _URL = re.compile(r"https?://[^\s/@?#]+(/[^\s?#@]*)?")
 _LIST, _ID_NAME, _TOKEN = "MOLECULE_WORKSPACES", "WORKSPACE_ID", "MOLECULE_WORKSPACE_TOKEN"
 _TOKEN_FILE, _PLATFORM = "MOLECULE_WORKSPACE_TOKEN_FILE", "PLATFORM_URL"
 _PREFIX = "MOLECULE_MCP_"
+CONTAINER = Path("/configs")
+"""Where containers have the configuration of their only agent, if that is there and may be written."""
 OWN_TOKEN_FILE = ".auth_token"
 """In the state folder: where containers put the token of their only seat."""
 # A token has 58 characters; what is far longer is no token.
@@ -63,6 +65,8 @@ class Wishes(Struct, frozen=True, kw_only=True):
     """Mail that was on its way when the network broke comes after so long; mail that is held is taken anew as often."""
     inbox_messages: Annotated[int, Meta(ge=1, le=10_000)] = 200
     """Of one workspace, unread; beyond it nothing more is taken from the server."""
+    first_look_seconds: Annotated[float, Meta(ge=0, le=60)] = 5
+    """A tool that shows mail waits at most so long until each seat was looked at for the first time."""
     follow_seconds: Seconds = 2
     """How often a process looks whether the one that reads the inbox is gone."""
     retry_seconds: Seconds = 1
@@ -217,11 +221,10 @@ def _wishes(environ: Mapping[str, str]) -> Wishes:
 def state_folder(environ: Mapping[str, str]) -> Path:
     """Where cursors and locks lie, made if it is not there, closed to other people. Raises BadConfiguration."""
     named = environ.get("CONFIGS_DIR", "").strip()
-    container = Path("/configs")
     if named:
         folder = Path(named).expanduser()
-    elif container.is_dir() and os.access(container, os.W_OK):
-        folder = container
+    elif CONTAINER.is_dir() and os.access(CONTAINER, os.W_OK):
+        folder = CONTAINER
     else:
         folder = Path("~/.molecule-workspace").expanduser()
     try:

@@ -24,7 +24,7 @@ from molecule_core.agent.tokens import TokenRegistry
 from molecule_core.agent.verbs import Verbs
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
-from molecule_core.ground.ids import Ids, Randomness
+from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.toolspec import Route, ToolSpec
 
@@ -43,12 +43,11 @@ class Engine:
         config: Configuration,
         *,
         clock: Clock,
-        randomness: Randomness,
         card: Callable[[], dict[str, Any]],
         client: Callable[[], dict[str, Any]],
         refused: Callable[[str], None],
     ) -> None:
-        tokens = TokenRegistry()
+        tokens, randomness = TokenRegistry(), SystemRandomness()
         for seat in config.seats:
             tokens.register(seat.id, seat.token)
         self._config = config

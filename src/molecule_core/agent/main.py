@@ -5,6 +5,7 @@ Above: entry, the command line. Below: stdio, host, the dispatcher; engine, once
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Mapping
@@ -18,9 +19,7 @@ from molecule_core.agent.permissions import METHOD as PERMISSION_REQUEST
 from molecule_core.agent.permissions import Permissions
 from molecule_core.agent.stdio import Stdio
 from molecule_core.ground.clock import SystemClock
-from molecule_core.ground.ids import SystemRandomness
 from molecule_core.ground.logs import hide, set_up_logs
-from molecule_core.ground.settings import environment
 from molecule_core.wire.mcp import Eras, Session
 
 _log = logging.getLogger("molecule.agent")
@@ -33,7 +32,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def main() -> int:
     """One life of an agent's process; returns its exit code."""
     try:
-        config = read_configuration(environment())
+        config = read_configuration(os.environ)
     except BadConfiguration as error:
         sys.stderr.write(f"molecule mcp: {error}\n")
         return BAD_CONFIGURATION
@@ -80,6 +79,7 @@ class Process:
             task.cancel()
         await asyncio.gather(reading, working, return_exceptions=True)
         await session.close()
+        await self._clock.wait(stdio.close(), _LAST_SECONDS)
         return code
 
     def _ends(self, code: int) -> None:
@@ -94,23 +94,26 @@ class Process:
 
     async def _work(self, stdio: Stdio, host: AgentHost, session: Session) -> None:
         await self._clock.wait(stdio.spoke.wait(), self._config.wishes.start_seconds)
-        from molecule_core.agent.engine import Engine
-
-        engine = Engine(
-            self._config,
-            clock=self._clock,
-            randomness=SystemRandomness(),
-            card=host.card,
-            client=host.client,
-            refused=self._refused,
-        )
-        engine.seats.start()
-        host.begin(engine)
         try:
-            await engine.push_to(session.notify, session.initialized)
+            engine = self._engine(host)
+        except Exception as error:
+            _log.exception("this agent cannot work")
+            host.give_up(error)
+            return
+        host.begin(engine)
+        pushing = asyncio.create_task(engine.push_to(session.notify, session.initialized))
+        try:
             await asyncio.get_running_loop().create_future()
         finally:
+            pushing.cancel()
             await asyncio.shield(engine.stop())
+
+    def _engine(self, host: AgentHost) -> Any:
+        from molecule_core.agent.engine import Engine
+
+        engine = Engine(self._config, clock=self._clock, card=host.card, client=host.client, refused=self._refused)
+        engine.seats.start()
+        return engine
 
     def _offered(self, client: dict[str, Any]) -> Mapping[str, Any]:
         offers = wants_channel(self._config.wishes.channel, client)

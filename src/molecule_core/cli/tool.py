@@ -49,7 +49,7 @@ def command(name: str | None, given: str, workspace: str | None, listing: bool) 
     spec = find(name)
     if spec is None:
         raise CommandFailed(reason=f"there is no tool {name!r}; there are: {', '.join(each.name for each in TOOLS)}")
-    text = sys.stdin.read() if given == "-" else given
+    text = sys.stdin.buffer.read() if given == "-" else given
     click.echo(msgspec.json.format(msgspec.json.encode(_called(spec, _decoded(text), workspace))).decode())
 
 
@@ -61,7 +61,7 @@ def _list() -> None:
             click.echo(f"    {name}{needed}: {about['description']}")
 
 
-def _decoded(text: str) -> Any:
+def _decoded(text: str | bytes) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:

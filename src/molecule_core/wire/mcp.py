@@ -64,7 +64,7 @@ class Calling(Protocol):
     """`_meta` of the request: progressToken, and what hosts add of their own (claudecode/toolUseId, threadId, ...)."""
 
     async def progress(self, value: float, total: float | None, message: str) -> None:
-        """Tells how far the work is, if the client asked to be told. Values must rise."""
+        """Tells how far the work is, if the client asked to be told; only what is further than before."""
 
 
 class Outcome(Struct):
@@ -111,10 +111,12 @@ class _Call:
         self.over = False
         self._session = session
         self._token = usable_id(meta.get("progressToken"))
+        self._far = float("-inf")
 
     async def progress(self, value: float, total: float | None, message: str) -> None:
-        if self._token is None or self.over:
+        if self._token is None or self.over or value <= self._far:
             return
+        self._far = value
         told: Message = {"progressToken": self._token, "progress": value}
         if total is not None:
             told["total"] = total

@@ -1,0 +1,82 @@
+"""Which token speaks for which workspace."""
+
+import threading
+
+import pytest
+
+from molecule_core.agent.connections import Servers
+from molecule_core.agent.tokens import TokenRegistry, UnknownWorkspace
+from tests.requirements import requirement
+
+
+@requirement("G8")
+def test_tokens_are_registered_rotated_and_cleared() -> None:
+    tokens = TokenRegistry()
+    tokens.register("a", "t-1")
+    tokens.register("a", "t-1")
+    tokens.register("b", "t-2")
+    tokens.rotate("a", "t-3")
+    assert (tokens.token("a"), tokens.token("b")) == ("t-3", "t-2")
+    with pytest.raises(ValueError, match="has a token already"):
+        tokens.register("b", "t-4")
+
+    tokens.clear("a")
+    assert ("a" in tokens, "b" in tokens) == (False, True)
+    tokens.clear()
+    assert "b" not in tokens
+
+
+@requirement("G8")
+def test_an_unknown_workspace_has_no_token_and_gets_none_by_rotation() -> None:
+    tokens = TokenRegistry()
+    tokens.register("019c1f0e-0000-7000-8000-000000000001", "t-1")
+    for other in ("", "019c1f0e", "019c1f0e-0000-7000-8000-000000000002"):
+        with pytest.raises(UnknownWorkspace):
+            tokens.token(other)
+        with pytest.raises(UnknownWorkspace):
+            tokens.rotate(other, "t-2")
+
+
+@requirement("G8")
+def test_threads_that_write_at_once_lose_no_token_and_readers_see_whole_tables() -> None:
+    tokens, count, begin = TokenRegistry(), 200, threading.Barrier(9)
+    broken: list[int] = []
+    tokens.register("steady", "t")
+
+    def write(part: int) -> None:
+        begin.wait()
+        for number in range(count):
+            tokens.register(f"{part}-{number}", f"t-{part}-{number}")
+            tokens.rotate(f"{part}-{number}", f"r-{part}-{number}")
+
+    def read() -> None:
+        begin.wait()
+        broken.extend(1 for _ in range(count * 8) if tokens.token("steady") != "t")
+
+    threads = [threading.Thread(target=write, args=(part,)) for part in range(8)] + [threading.Thread(target=read)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert broken == []
+    wanted = [(f"{part}-{number}", f"r-{part}-{number}") for part in range(8) for number in range(count)]
+    assert [(name, tokens.token(name)) for name, _ in wanted] == wanted
+
+
+@requirement("G8")
+async def test_a_client_carries_the_token_that_counts_now_and_shares_connections() -> None:
+    tokens = TokenRegistry()
+    tokens.register("a", "t-1")
+    tokens.register("b", "t-2")
+    servers = Servers(tokens)
+    first, other = servers.api("a", "http://one.example"), servers.api("b", "http://one.example")
+
+    assert servers.api("a", "http://one.example") is first
+    assert first._http is other._http
+    tokens.rotate("a", "t-3")
+    second = servers.api("a", "http://one.example")
+    assert second is not first and second._headers["authorization"] == "Bearer t-3"
+    with pytest.raises(UnknownWorkspace):
+        servers.api("c", "http://one.example")
+    await servers.close()
