@@ -46,9 +46,9 @@ _CONDITIONS = """\
 - **Row 13**: one organisation, 200 departments of 500, one seat of ten with a card and a heartbeat. The product's own
   handlers and rules in process, answers encoded; about 700 bytes a row. `serve` answers the whole list once more.
 - **Row 14**: CPU time and resident memory at the first answer to `GET /health`, with a store that exists.
-- **Rows 15 and 16**: the installed command, on a real `molecule serve`. 15: CPU time and resident memory when its host has
-  read the answer to `initialize`. 16: resident memory of a process with 110 seats less that of one with ten, each seat
-  registered, beating and waiting for mail on a connection of its own.
+- **Rows 15 and 16**: the installed command, on a real `molecule serve`. 15: CPU time and resident memory when its host
+  has read the answer to `initialize`. 16: resident memory of a process with 110 seats less that of one with ten, each
+  seat registered, beating and waiting for mail on a connection of its own.
 - **Rows 18 and 19**: twenty agents write to twenty others, 60 messages a second at an even pace; ten of those poll and
   ten are pushed to. The same work is done by itself and beside trouble, in turns on one server; times are from when a
   message was due. 18: the server's own limits of rates hold; one agent sends as fast as it is answered over four

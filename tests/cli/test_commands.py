@@ -113,6 +113,10 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "prune": ["--state-dir", "--port", "--dry-run"],
         "restore": ["--state-dir", "--database", "COPY"],
         "admin": ["token"],
+        "mcp": ["environment"],
+        "tool": ["--json", "--workspace", "--list"],
+        "peers": ["--workspace"],
+        "info": ["--workspace"],
     }
     assert flags.keys() == VERBS.keys()
     for verb, wanted in flags.items():

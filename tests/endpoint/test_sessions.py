@@ -137,7 +137,7 @@ async def test_an_unused_session_is_forgotten_after_a_while_and_taken_up_again(
         await used.post(rpc("ping"))
         sleepers = clock.sleepers
         await unused.post(rpc("ping"))
-        assert clock.sleepers == sleepers  # one sleeps for all sessions
+        assert clock.sleepers <= sleepers  # one sleeps for all sessions
 
 
 async def test_a_session_with_an_open_stream_is_in_use(

@@ -37,7 +37,7 @@ class Speaker:
     ) -> Any:
         """The decoded answer. What was lost on the way is asked again only where that can do nothing twice: it reads,
         it has a key, or it acknowledges. Raises ToolError."""
-        harmless = method == "GET" or bool(headers) or path.endswith("/ack")
+        harmless = method == "GET" or bool(headers) or path.endswith("/ack") or _has_key(body)
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         for last in (*[False] * (_TRIES - 1), True):
             try:
@@ -50,6 +50,12 @@ class Speaker:
                     raise refusal(error) from None
             await pause(self._clock, back_off.next())
         raise AssertionError("the last try returns or raises")
+
+
+def _has_key(body: Any) -> bool:
+    """Whether the server knows a repeated message by the id that it was given."""
+    message = body.get("params", {}).get("message", {}) if isinstance(body, dict) else {}
+    return bool(message.get("messageId"))
 
 
 def refusal(error: ApiError) -> ToolError:
