@@ -1,13 +1,15 @@
 """Hosts of the endpoint: the official SDK's client in both eras, and requests written by hand."""
 
+import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Literal
 
 import httpx2
 import msgspec
+from anyio.lowlevel import checkpoint
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
@@ -31,6 +33,23 @@ _numbers = itertools.count(1)
 def within(**limits: int) -> Limits:
     """Small limits for a server that otherwise hurries nobody."""
     return msgspec.structs.replace(UNHURRIED, **limits)
+
+
+async def until(what: Callable[[], bool]) -> None:
+    """Until something is so, which other tasks bring about."""
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
+        while not what():
+            await checkpoint()
+
+
+async def until_answering(server: Running, count: int) -> None:
+    """Until so many requests of MCP are being answered, or streams stand open."""
+    await until(lambda: len(server.server.mcp.channels) == count)
+
+
+async def until_kept(server: Running, count: int) -> None:
+    """Until so many sessions are kept."""
+    await until(lambda: len(server.server.mcp.sessions) == count)
 
 
 def path_of(seat: Seat) -> str:
@@ -67,7 +86,7 @@ async def hosted(
     server: Running, token: str, era: Era, path: str = "/mcp", headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[Hosted]:
     """The official SDK's client at an address of the endpoint, with nothing but a token."""
-    sent = {"Authorization": f"Bearer {token}", **(headers or {})}
+    sent = {"Authorization": f"Bearer {token}"} if headers is None else headers
     async with httpx2.AsyncClient(headers=sent, timeout=IN_PROCESS_SECONDS * 6) as http:
         transport = streamable_http_client(server.url + path, http_client=http)
         async with Client(transport, mode=_MODES[era]) as client:

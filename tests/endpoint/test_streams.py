@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,27 @@ import pytest
 from msgspec import Struct
 
 from molecule_core.wire.mcp import Calling, Extra, Outcome
+from molecule_core.wire.toolspec import ToolSpec
 from tests.clocks import FakeClock, settle
 from tests.endpoint.additions import Nothing
 from tests.endpoint.additions import _spec as spec_of
-from tests.endpoint.hosts import ERAS, Era, Line, answering, calling, line_of, listening, rpc, stateless, within
+from tests.endpoint.hosts import (
+    ERAS,
+    Era,
+    Line,
+    answering,
+    calling,
+    line_of,
+    listening,
+    rpc,
+    stateless,
+    until,
+    until_answering,
+    within,
+)
 from tests.engines import Engine
 from tests.journeys.livewire import HandMade
-from tests.journeys.patience import bounded, eventually, until_waiting
+from tests.journeys.patience import bounded, until_waiting
 from tests.requirements import requirement
 from tests.running import Running, running
 
@@ -25,7 +39,7 @@ class Chatter:
     """A tool that tells as much progress as it is let, and one that tells nothing until it is let go."""
 
     def __init__(self) -> None:
-        self.specs = (spec_of("chatter"), spec_of("silence"))
+        self.specs: Sequence[ToolSpec] = (spec_of("chatter"), spec_of("silence"))
         self.extra = Extra()
         self.told = 0
         self.ended = asyncio.Event()
@@ -146,7 +160,7 @@ async def test_an_answer_that_is_long_in_coming_shows_signs_of_life(
 ) -> None:
     line = await line_in(era, timed)
     async with answering(line, call_in(era, "silence")) as stream:
-        await eventually(lambda: _count(timed), lambda found: found == 1)
+        await until_answering(timed, 1)
         for _ in range(4):
             await settle()
             await clock.advance(15)
@@ -155,11 +169,7 @@ async def test_an_answer_that_is_long_in_coming_shows_signs_of_life(
         assert (await bounded(stream._reader.readuntil(b"\n\n"))) == b": alive\n\n"
         chatter.go.set()
         assert [each["result"]["content"][0]["text"] async for each in events(stream)] == ["done"]
-    await eventually(lambda: _count(timed), lambda found: found == 0)
-
-
-async def _count(server: Running) -> int:
-    return len(server.server.mcp.channels)
+    await until_answering(timed, 0)
 
 
 @requirement("S14", "S22")
@@ -168,7 +178,7 @@ async def test_a_client_that_reads_nothing_is_cut_and_its_call_ends(
 ) -> None:
     line = await line_in(era, timed)
     async with answering(line, call_in(era, "chatter", progressToken="p"), reads=4096):
-        await eventually(lambda: _told(chatter), lambda found: found > 100)
+        await until(lambda: chatter.told > 100)
         before = -1
         while before != chatter.told:  # until it has to wait for its client
             before = chatter.told
@@ -178,14 +188,10 @@ async def test_a_client_that_reads_nothing_is_cut_and_its_call_ends(
             await clock.advance(15)
         await bounded(chatter.ended.wait())
     assert timed.server.mcp.channels.cuts["too slow"] == 1
-    await eventually(lambda: _count(timed), lambda found: found == 0)
+    await until_answering(timed, 0)
 
 
-async def _told(chatter: Chatter) -> int:
-    return chatter.told
-
-
-@requirement("G1")
+@requirement("N1")
 async def test_a_standing_stream_shows_signs_of_life_and_a_second_one_replaces_it(
     timed: Running, clock: FakeClock
 ) -> None:
@@ -197,8 +203,8 @@ async def test_a_standing_stream_shows_signs_of_life_and_a_second_one_replaces_i
         async with listening(line) as second:
             assert await first.hung_up()
             assert await bounded(second._reader.readuntil(b"\n\n")) == b": alive\n\n"
-            assert await _count(timed) == 1
-    await eventually(lambda: _count(timed), lambda found: found == 0)
+            await until_answering(timed, 1)
+    await until_answering(timed, 0)
 
 
 async def test_what_answers_nothing_goes_to_the_standing_stream(timed: Running) -> None:
