@@ -209,6 +209,18 @@ export interface ChatPruned {
   kept: number[];
 }
 
+/** A workspace wrote something down: `scope` (LOCAL, TEAM or GLOBAL) says for whom. What it is, tells a recall. */
+export interface MemoryWritten {
+  memory_id: string;
+  scope: string;
+  namespace: string;
+}
+
+/** A memory is not there any more. */
+export interface MemoryForgotten {
+  memory_id: string;
+}
+
 /** An agent is there. */
 export interface Heartbeat {
   active_tasks: number;
@@ -523,6 +535,8 @@ export interface EventPayloads {
   MESSAGE_REQUEUED: MessageRequeued;
   MESSAGE_DISCARDED: MessageDiscarded;
   CHAT_PRUNED: ChatPruned;
+  MEMORY_WRITTEN: MemoryWritten;
+  MEMORY_FORGOTTEN: MemoryForgotten;
   WORKSPACE_HEARTBEAT: Heartbeat;
   TASK_UPDATED: TaskUpdated;
 }
@@ -563,6 +577,8 @@ export const JOURNALED = [
   "MESSAGE_REQUEUED",
   "MESSAGE_DISCARDED",
   "CHAT_PRUNED",
+  "MEMORY_WRITTEN",
+  "MEMORY_FORGOTTEN",
 ] as const satisfies readonly EventName[];
 
 /** Events without them: the next one makes up for a lost one. */

@@ -19,8 +19,10 @@ import msgspec
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 
 from molecule_core.agent.config import Configuration, SeatConfig, read_configuration
+from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import Api
-from molecule_core.client.calling import Caller, Seat, Speaker
+from molecule_core.client.calling import Caller
+from molecule_core.client.claiming import Seat
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.ground.settings import environment
@@ -46,6 +48,8 @@ class Toolkit:
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         """Raises BadConfiguration."""
         self._configuration = read_configuration(environment() if environ is None else environ)
+        self._clock = SystemClock()
+        self._randomness = SystemRandomness()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="molecule-tools", daemon=True)
         self._stack = AsyncExitStack()
@@ -73,6 +77,8 @@ class Toolkit:
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
+        if self._caller is not None:
+            await self._caller.close()
         await self._stack.aclose()
 
     def _run(self, spec: ToolSpec, given: dict[str, Any]) -> Future[dict[str, Any]]:
@@ -88,11 +94,10 @@ class Toolkit:
             raise ToolException(error.text) from None
 
     def _connected(self, configuration: Configuration) -> Caller:
-        clock = SystemClock()
         return Caller(
             [self._seat(each) for each in configuration.seats],
-            clock=clock,
-            ids=Ids(clock, SystemRandomness()),
+            clock=self._clock,
+            ids=Ids(self._clock, self._randomness),
             runtime="langchain",
             version=importlib.metadata.version("molecule-core"),
             lease=configuration.wishes.lease_seconds,
@@ -101,7 +106,7 @@ class Toolkit:
     def _seat(self, seat: SeatConfig) -> Seat:
         api = Api(seat.url, seat.token, seconds=_PATIENCE_SECONDS)
         self._stack.push_async_callback(api.close)
-        return Seat(seat.id, seat.url, Speaker(api))
+        return Seat(seat.id, seat.url, Speaker(api, clock=self._clock, randomness=self._randomness))
 
 
 _Run = Callable[[ToolSpec, dict[str, Any]], Future[dict[str, Any]]]

@@ -21,7 +21,8 @@ from molecule_core.edges.files import FileEdge
 from molecule_core.edges.inbox import InboxEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.mcp import McpEdge
-from molecule_core.edges.mcp_host import Additions, ServerHost
+from molecule_core.edges.mcp_host import Additions, Means, ServerHost
+from molecule_core.edges.memory import MemoryEdge
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.operations import OperationsEdge, RetentionFigures, Sources, StoreFigures
 from molecule_core.edges.orgs import OrgEdge
@@ -43,6 +44,10 @@ from molecule_core.ground.metrics import MessageMeter, RouteMeter
 from molecule_core.ground.net import Fetcher, SafeFetcher
 from molecule_core.ground.settings import Settings, environment
 from molecule_core.ground.tracing import Tracing, tracing_to
+from molecule_core.memory.model import EXPIRY as MEMORY_EXPIRY
+from molecule_core.memory.pruning import MemoryPruning
+from molecule_core.memory.reader import KeyReader, MemoryReader
+from molecule_core.memory.writer import KeyWriter, MemoryWriter
 from molecule_core.messages.delivery import Delivery
 from molecule_core.messages.filing import FileWriter
 from molecule_core.messages.handing import Handing
@@ -123,6 +128,7 @@ class Server:
         self._timers = Timers(self.store, self._clock, self.wakeups)
         self._timers.owner(SWEEP, self._org.sweep)
         self._timers.owner(EXPIRY, self._letters.expire)
+        self._timers.owner(MEMORY_EXPIRY, self._keys.on_due)
         self._timers.owner(UNMENTIONED, self._files.on_due)
         self._timers.owner(RETENTION, self._retention.on_due)
         self._workers: list[asyncio.Task[None]] = []
@@ -191,6 +197,7 @@ class Server:
         tracking = Tracking(store, org, wakeups, clock=clock, circuit_open_until=self.delivery.circuit_open_until)
         disk = Disk(settings.files, reserve=limits.disk_reserve_bytes)
         self._files = FileWriter(store, disk, org, writer, clock=clock, ids=ids, limits=limits)
+        self._keys = KeyWriter(store, org, clock=clock, limits=limits)
         rates = Rates(limits, clock)
         catch_up = store.catch_up if store.shared else None
         guards = Guards(access_reader, org, self._hosts(), settings.cookie, catch_up)
@@ -199,6 +206,7 @@ class Server:
             (
                 JournalPruning(store, lambda: [each.id for each in org.orgs()]),
                 MessagePruning(store, org, limits=limits),
+                MemoryPruning(store, org),
                 AccessPruning(store),
                 HeartbeatPruning(store),
             ),
@@ -242,6 +250,7 @@ class Server:
             DeliveryEdge(tracking, self._letters),
             ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),
+            self._memory(org),
             EventEdge(self.live, feed, snapshots, org, guards),
             self._sessions,
             self._mcp_edge(guards, org),
@@ -253,42 +262,26 @@ class Server:
         )
 
     def _mcp_edge(self, guards: Guards, org: OrgReader) -> McpEdge:
-        clock, limits, additions = self._clock, self.settings.limits, self._mcp_additions
-        host = ServerHost(
-            lambda call, wish: self.app.ask(call, wish),  # noqa: PLW0108 - the app is made after its routes
-            org,
-            lambda: self.wakeups.closing,
-            clock=clock,
-            ids=self._ids,
-            settings=self.settings,
-            version=self.version,
-            additions=additions,
-        )
-        self.mcp = McpEdge(
-            host,
-            guards,
-            org,
-            self.live,
-            clock=clock,
-            randomness=self._randomness,
-            limits=limits,
-            additions=additions,
-        )
+        means = Means(self._clock, self._ids, self._randomness, self.settings, self.version, self._mcp_additions)
+        # The app is made after its routes.
+        host = ServerHost(lambda call, wish: self.app.ask(call, wish), org, lambda: self.wakeups.closing, means)  # noqa: PLW0108
+        self.mcp = McpEdge(host, guards, org, self.live, means)
         return self.mcp
 
     def _driver(self, org: OrgReader) -> Delivery:
         """Whoever pushes."""
         clock, limits = self._clock, self.settings.limits
         pushing = Pushing(
-            self.store,
-            org,
-            self._letters,
-            clock=clock,
-            ids=self._ids,
-            randomness=self._randomness,
-            limits=limits,
+            self.store, org, self._letters, clock=clock, ids=self._ids, randomness=self._randomness, limits=limits
         )
         return Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
+
+    def _memory(self, org: OrgReader) -> MemoryEdge:
+        """What agents wish to remember."""
+        store, clock, limits = self.store, self._clock, self.settings.limits
+        reader = MemoryReader(store, org, limits=limits)
+        writer = MemoryWriter(store, org, reader, clock=clock, ids=self._ids, limits=limits)
+        return MemoryEdge(writer, reader, self._keys, KeyReader(store, clock=clock), org, limits=limits)
 
     def _operations(
         self, org: OrgReader, messages: MessageReader, counted: MessageMeter, refused: RouteMeter
@@ -308,6 +301,7 @@ class Server:
             counted=counted,
             store=StoreFigures(store.dialect, store.meter, lambda: store.waiting),
             retention=figures,
+            mcp=self.mcp.figures,
             waits=lambda: self.wakeups.asleep,
             table=self._table,
             refused=refused,
@@ -341,7 +335,7 @@ class Server:
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
         await asyncio.gather(self._org.sweep(""), self._retention.begin())  # in one commit: a start should be quick
-        work = [self._timers.work(), self.delivery.work()]
+        work = [self._timers.work(), self.delivery.work(alone=not self.store.shared)]
         if self.store.shared:
             work += [follow(self.store, self.wakeups), self._keep_saving()]
         self._workers = [asyncio.create_task(each) for each in work]

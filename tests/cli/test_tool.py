@@ -23,7 +23,7 @@ def single(seat: Seat, server: Running) -> dict[str, str]:
     return {"WORKSPACE_ID": seat.id, "MOLECULE_WORKSPACE_TOKEN": seat.token, "PLATFORM_URL": server.url}
 
 
-async def molecule(home: Path, *args: str, told: str = "", **env: str) -> Said:
+async def molecule(home: Path, *args: str, env: dict[str, str], told: bytes = b"") -> Said:
     """What a command says: exit code, standard output, standard error."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -36,13 +36,13 @@ async def molecule(home: Path, *args: str, told: str = "", **env: str) -> Said:
         cwd=ROOT,
     )
     async with asyncio.timeout(PROCESS_START_SECONDS):
-        out, err = await process.communicate(told.encode())
+        out, err = await process.communicate(told)
     return process.returncode or 0, out.decode().strip(), err.decode().strip()
 
 
 async def result(home: Path, tool: str, env: dict[str, str], **given: Any) -> Any:
     """What a tool gives."""
-    code, out, err = await molecule(home, "tool", tool, "--json", json.dumps(given), **env)
+    code, out, err = await molecule(home, "tool", tool, "--json", json.dumps(given), env=env)
     assert (code, err) == (0, "")
     return json.loads(out)
 
@@ -56,7 +56,9 @@ async def test_a_runtime_without_mcp_reads_answers_and_is_done(server: Running, 
     message = (await result(tmp_path, "wait_for_message", env, timeout_secs=5))["message"]
     assert (message["activity_id"], message["text"]) == (sent, "where is the tea?")
     answer = {"text": "on the shelf", "activity_id": sent, "attempt": message["attempt"]}
-    told = await molecule(tmp_path, "tool", "reply_to_workspace", "--json", "-", told=json.dumps(answer), **env)
+    told = await molecule(
+        tmp_path, "tool", "reply_to_workspace", "--json", "-", told=json.dumps(answer).encode(), env=env
+    )
     assert json.loads(told[1])["acknowledged"] is True
     assert (await result(tmp_path, "inbox_peek", env))["messages"] == []
     lines = (await result(tmp_path, "chat_history", env))["messages"]
@@ -67,10 +69,10 @@ async def test_a_runtime_without_mcp_reads_answers_and_is_done(server: Running, 
 async def test_the_words_say_the_same_for_people(server: Running, tmp_path: Path) -> None:
     ops = await server.seat("Ops")
     env = single(ops, server)
-    assert await molecule(tmp_path, "peers", **env) == (0, "no peers", "")
+    assert await molecule(tmp_path, "peers", env=env) == (0, "no peers", "")
     peer = await server.seat("Peer", role="looks after tea")
-    assert await molecule(tmp_path, "peers", **env) == (0, f"{peer.id}  awaiting_agent  Peer  looks after tea", "")
-    code, out, _ = await molecule(tmp_path, "info", **env)
+    assert await molecule(tmp_path, "peers", env=env) == (0, f"{peer.id}  awaiting_agent  Peer  looks after tea", "")
+    code, out, _ = await molecule(tmp_path, "info", env=env)
     assert code == 0
     assert {f"id: {ops.id}", "name: Ops", "broadcast_enabled: False"} <= set(out.splitlines())
 
@@ -82,18 +84,18 @@ async def test_of_several_seats_one_is_named_and_tokens_come_from_the_environmen
     here, there = await server.seat("Here"), await server.seat("There")
     entries = [{"id": seat.id, "token": seat.token, "platform_url": server.url} for seat in (here, there)]
     env = {"MOLECULE_WORKSPACES": json.dumps(entries)}
-    code, out, err = await molecule(tmp_path, "info", **env)
+    code, out, err = await molecule(tmp_path, "info", env=env)
     assert (code, out) == (1, "")
     assert here.id in err and there.id in err
-    _, out, _ = await molecule(tmp_path, "info", "--workspace", there.id, **env)
+    _, out, _ = await molecule(tmp_path, "info", "--workspace", there.id, env=env)
     assert "name: There" in out
-    code, _, err = await molecule(tmp_path, "info", "--workspace", "elsewhere", **env)
+    code, _, err = await molecule(tmp_path, "info", "--workspace", "elsewhere", env=env)
     assert (code, "none of yours" in err) == (2, True)
 
     file = tmp_path / "token"
     file.write_text(here.token + "\n")
     by_file = {"WORKSPACE_ID": here.id, "MOLECULE_WORKSPACE_TOKEN_FILE": str(file), "PLATFORM_URL": server.url}
-    assert "name: Here" in (await molecule(tmp_path, "info", **by_file))[1]
+    assert "name: Here" in (await molecule(tmp_path, "info", env=by_file))[1]
 
 
 async def test_what_is_called_wrongly_ends_with_2_and_one_line(server: Running, tmp_path: Path) -> None:
@@ -104,24 +106,26 @@ async def test_what_is_called_wrongly_ends_with_2_and_one_line(server: Running, 
         (("tool", "inbox_peek", "--json", "[]"), "the arguments must be a JSON object"),
         (("tool", "send_message_to_user", "--json", '{"text": "hi"}'), "It needs message"),
     ):
-        code, out, err = await molecule(tmp_path, *args, **env)
+        code, out, err = await molecule(tmp_path, *args, env=env)
         assert (code, out, said in err, err.count("\n")) == (2, "", True, 0)
-    code, _, err = await molecule(tmp_path, "peers", **{**env, "WORKSPACE_ID": ""})
+    code, _, err = await molecule(tmp_path, "tool", "inbox_peek", "--json", "-", told=b'{"limit": "\xff"}', env=env)
+    assert (code, "--json is not JSON" in err, err.count("\n")) == (2, True, 0)
+    code, _, err = await molecule(tmp_path, "peers", env={**env, "WORKSPACE_ID": ""})
     assert (code, "WORKSPACE_ID" in err, env["MOLECULE_WORKSPACE_TOKEN"] in err) == (2, True, False)
 
 
 async def test_what_the_server_refuses_ends_with_1_and_its_words(server: Running, tmp_path: Path) -> None:
     env = single(await server.seat("Ops"), server)
-    code, _, err = await molecule(tmp_path, "tool", "broadcast_message", "--json", '{"message": "hi"}', **env)
+    code, _, err = await molecule(tmp_path, "tool", "broadcast_message", "--json", '{"message": "hi"}', env=env)
     assert (code, err.startswith("molecule: broadcast_disabled")) == (1, True)
-    code, _, err = await molecule(tmp_path, "peers", **{**env, "MOLECULE_WORKSPACE_TOKEN": "x" * 43})
+    code, _, err = await molecule(tmp_path, "peers", env={**env, "MOLECULE_WORKSPACE_TOKEN": "x" * 43})
     assert (code, "invalid workspace auth token" in err) == (1, True)
-    code, _, err = await molecule(tmp_path, "peers", **{**env, "PLATFORM_URL": "http://127.0.0.1:9"})
+    code, _, err = await molecule(tmp_path, "peers", env={**env, "PLATFORM_URL": "http://127.0.0.1:9"})
     assert (code, "did not answer" in err) == (1, True)
 
 
 async def test_the_list_names_every_tool_and_all_it_takes(tmp_path: Path, engine: str) -> None:
-    code, out, _ = await molecule(tmp_path, "tool", "--list")
+    code, out, _ = await molecule(tmp_path, "tool", "--list", env={})
     assert code == 0
     for spec in TOOLS:
         assert f"{spec.name}: {spec.short}" in out

@@ -12,6 +12,8 @@ _numbers = itertools.count(1)
 ELSEWHERE = {
     "/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py",
     "/orgs/{org_id}/chains/{root_id}/release": "takes a frozen chain: tests/journeys/test_chains.py",
+    "/mcp": "speaks JSON-RPC: tests/endpoint/",
+    "/workspaces/{id}/mcp": "speaks JSON-RPC: tests/endpoint/",
     "/workspaces/{id}/chat/uploads": "takes a form: tests/edges/test_uploads.py",
     "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/journeys/test_tokens.py",
 }
@@ -88,6 +90,8 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/workspaces/{id}/activity/ack": {"acked_seq": 0},
         "/workspaces/{id}/activity/release": {"claims": [{"activity_id": "a-1", "attempt": 1}]},
         "/workspaces/{id}/chat/read": {"seq": 0},
+        "/workspaces/{id}/memories": {"content": f"hello {next(_numbers)}"},
+        "/workspaces/{id}/memory": {"key": "a", "value": 1},
         "/registry/register": {"id": seat.id, "agent_card": {}},
         "/registry/heartbeat": {"workspace_id": seat.id},
         "/registry/update-card": {"workspace_id": seat.id, "agent_card": {}},

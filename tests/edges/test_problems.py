@@ -15,6 +15,7 @@ from molecule_core.ground import errors
 from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from tests.clocks import FakeClock
+from tests.endpoint.hosts import greeting, line_of, listening
 from tests.journeys.forms import place_of, upload
 from tests.journeys.patience import eventually
 from tests.journeys.rawhttp import Reply, ask, request, wire
@@ -34,6 +35,7 @@ COMMAND_LINE_ONLY = {
     errors.LoginLinkFailed,
     errors.OrgFileFailed,
     errors.ChainsFailed,
+    errors.MemoryFailed,
     errors.PruneFailed,
 }
 NOT_FROM_OUTSIDE = {
@@ -221,6 +223,13 @@ async def _one_connection_too_many(world: World) -> Reply:
         return await opened[-1].reply()
 
 
+async def _one_mcp_session_too_many(world: World) -> Reply:
+    line = line_of(world.server, world.seat)
+    await line.begin()
+    async with listening(line):
+        return await line.post(greeting())
+
+
 async def _viewer(world: World) -> Reply:
     org = (await world.server.admin.get("/orgs"))[0]["id"]
     person = await world.server.admin.post(f"/orgs/{org}/people", {"name": "Viewer", "role": "viewer"})
@@ -255,6 +264,23 @@ async def _last_owner(world: World) -> Reply:
 async def _of_another_workspace(world: World) -> Reply:
     headers = {"X-Workspace-ID": world.peer.id, "Authorization": f"Bearer {world.seat.token}"}
     return await ask(world.server.port, "GET", f"/workspaces/{world.seat.id}", headers=headers)
+
+
+async def _for_all_from_below(world: World) -> Reply:
+    child = await world.server.seat("Child", parent_id=world.seat.id)
+    body = {"content": "hello", "scope": "GLOBAL"}
+    return await world.ask("POST", f"/workspaces/{child.id}/memories", body, token=child.token)
+
+
+async def _what_a_peer_remembers(world: World) -> Reply:
+    path, body = f"/workspaces/{world.peer.id}/memories", {"content": "hello", "scope": "TEAM"}
+    memory = await world.ask("POST", path, body, token=world.peer.token)
+    return await world.ask("DELETE", f"/workspaces/{{id}}/memories/{memory.json['id']}", token=world.seat.token)
+
+
+async def _one_memory_too_many(world: World) -> Reply:
+    await world.ask("POST", "/workspaces/{id}/memories", {"content": "one"})
+    return await world.ask("POST", "/workspaces/{id}/memories", {"content": "two"})
 
 
 def _versioned(version: str) -> Provoke:
@@ -325,10 +351,15 @@ PROVOKED: dict[str, Provoke] = {
     "rate_limited": _third_login,
     "talk_to_user_disabled": _silenced,
     "cursor_gone": _simple("GET", "/workspaces/{id}/activity?since_id=nobody"),
+    "scope_forbidden": _for_all_from_below,
+    "memory_of_another": _what_a_peer_remembers,
+    "too_many_kept": _one_memory_too_many,
+    "version_mismatch": _simple("POST", "/workspaces/{id}/memory", {"key": "k", "value": 1, "if_match_version": 2}),
     "stale_attempt": _ack_of_an_old_attempt,
     "not_dead": _requeue_of_what_was_discarded,
     "attempt_missing": _ack_without_an_attempt,
     "server_busy": _one_connection_too_many,
+    "too_many_open": _one_mcp_session_too_many,
 }
 
 
@@ -341,12 +372,14 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         header_seconds=1,
         body_seconds=1,
         inbox_unhandled=3,
+        memories=1,
         connections=8,
         attachment_bytes=500,
         chain_hops=1,
         broadcast_most=1,
         logins_per_minute=2,
         live_tokens=4,
+        mcp_sessions=1,
     )
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, clock=clock, limits=limits) as server:
         world = World(server, clock)

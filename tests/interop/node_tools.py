@@ -1,8 +1,8 @@
 """The public conformance suite for MCP servers and the Inspector, as the lock in `endpoint/` has them.
 
-They are 150 MB and none of the product's business, so set-up knows nothing of them. The first test that wants them installs
-them (half a minute) into a folder that checkouts share; another lock is another folder. They run on the Node of the test
-requirements.
+They are 150 MB and none of the product's business, so set-up knows nothing of them. The first test that wants them
+installs them (half a minute) into a folder that checkouts share; another lock is another folder. They run on the Node
+of the test requirements.
 """
 
 import asyncio

@@ -2,15 +2,16 @@
 
 import json
 import re
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from molecule_core.wire.tools import TOOLS
+from tests.endpoint.additions import Fixtures
 from tests.engines import Engine
 from tests.interop.node_tools import CONFORMANCE, INSPECTOR, SOURCES, Ended, require_tools, run
-from tests.mcp.additions import Fixtures
 from tests.requirements import requirement
 from tests.running import Running, running
 from tests.setup.test_canvas_lock import faults
@@ -41,7 +42,7 @@ def test_the_tools_are_pinned_without_addresses() -> None:
     assert list(faults(packages)) == []
 
 
-@requirement("G1")
+@requirement("N1")
 @pytest.mark.parametrize("suite", ["active", "all"])
 async def test_the_public_conformance_suite_passes(tested: Running, tools: Path, suite: str) -> None:
     ops = await tested.seat("Ops")
@@ -54,7 +55,7 @@ async def test_the_public_conformance_suite_passes(tested: Running, tools: Path,
     )
     total = _TOTAL.search(ended.out)
     assert total is not None, ended
-    print(f"conformance, {suite} suite: {len(_SCENARIO.findall(ended.out))} scenarios, {total[0]}")
+    sys.stdout.write(f"conformance, {suite} suite: {len(_SCENARIO.findall(ended.out))} scenarios, {total[0]}\n")
     assert (ended.code, int(total[2])) == (0, 0), ended.out
     left_out = 2 if suite == "active" else 0
     assert len(_SCENARIO.findall(ended.out)) == _SCENARIOS - left_out
@@ -71,7 +72,7 @@ async def _inspected(server: Running, tools: Path, token: str, era: str, *wish: 
     )
 
 
-@requirement("G1")
+@requirement("N1")
 @pytest.mark.parametrize("era", ["legacy", "modern", "auto"])
 async def test_the_inspector_lists_and_calls_our_tools_in_each_era(server: Running, tools: Path, era: str) -> None:
     ops = await server.seat("Ops")
@@ -88,12 +89,12 @@ async def test_the_inspector_lists_and_calls_our_tools_in_each_era(server: Runni
     assert ops.id in called.out
 
 
-@requirement("G1")
+@requirement("N1")
 async def test_the_inspector_loads_a_tool_without_an_error(server: Running, tools: Path) -> None:
     ops = await server.seat("Ops")
     wish = ("--method", "tools/call", "--tool-name", "list_peers", "--load", "--load-requests", "200")
     ended = await _inspected(server, tools, ops.token, "modern", *wish, "--load-concurrency", "10")
-    print(ended.out)
+    sys.stdout.write(ended.out)
     assert ended.code == 0, ended
     told = json.loads(ended.out)["result"]
     assert (told["requests"], told["ok"], told["errors"], told["toolErrors"]) == (200, 200, 0, 0)

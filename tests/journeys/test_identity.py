@@ -111,6 +111,13 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/workspaces/{id}/pending-uploads/{file_id}/content"): Rule({"workspace"}, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/pending-uploads/{file_id}/ack"): Rule({"workspace"}, "own", VIEWER, "path"),
     ("GET", "/uploads/limits"): Rule(EVERYBODY),
+    ("GET", "/workspaces/{id}/memories"): Rule(EVERYBODY, "own", OPERATOR, "path"),
+    ("POST", "/workspaces/{id}/memories"): Rule(EVERYBODY, "own", OPERATOR, "path", {"content": "hi"}),
+    ("DELETE", "/workspaces/{id}/memories/{memory_id}"): Rule(EVERYBODY, "own", OPERATOR, "path", finds_nothing=True),
+    ("GET", "/workspaces/{id}/memory"): Rule(EVERYBODY, "own", OPERATOR, "path"),
+    ("POST", "/workspaces/{id}/memory"): Rule(EVERYBODY, "own", OPERATOR, "path", {"key": "k", "value": 1}),
+    ("GET", "/workspaces/{id}/memory/{key}"): Rule(EVERYBODY, "own", OPERATOR, "path", finds_nothing=True),
+    ("DELETE", "/workspaces/{id}/memory/{key}"): Rule(EVERYBODY, "own", OPERATOR, "path", finds_nothing=True),
     ("GET", "/workspaces/{id}/a2a/queue/{queue_id}"): Rule(EVERYBODY, "talk", VIEWER, "path", finds_nothing=True),
     ("GET", "/workspaces/{id}/messages/{activity_id}/ticks"): Rule(
         EVERYBODY, "talk", VIEWER, "path", finds_nothing=True
@@ -123,6 +130,10 @@ RULES: dict[tuple[str, str], Rule] = {
     ("DELETE", "/workspaces/{id}/dead-letters/{activity_id}"): Rule(
         PEOPLE, "own", OPERATOR, "path", finds_nothing=True
     ),
+}
+RULES |= {(method, "/mcp"): Rule({"workspace"}) for method in ("POST", "GET", "DELETE")}
+RULES |= {
+    (method, "/workspaces/{id}/mcp"): Rule({"workspace"}, "own", VIEWER, "path") for method in ("POST", "GET", "DELETE")
 }
 # Their answer goes on, and takes the connection with it.
 ENDLESS = {"/events/stream", "/workspaces/{id}/events/stream"}

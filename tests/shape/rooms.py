@@ -60,8 +60,8 @@ HOUSE = (
     ),
     Row("agent", ("agent", "client", "wire", "ground")),
     Row("demo", ("demo", "client", "wire", "ground")),
-    # Who an agent is stands in its environment, and is read there by one hand.
-    Row("langchain", ("langchain", "agent.config", "client", "wire", "ground")),
+    # Who an agent is stands in its environment, and is read there by one hand; so is what a refusal says to a model.
+    Row("langchain", ("langchain", "agent.{config,speaking}", "client", "wire", "ground")),
     Row("client", ("client", "wire", "ground")),
     Row("store", ("store", "wire.events", "ground")),
     Row("wire", ("wire", "ground")),
@@ -132,6 +132,10 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "people": ("rules", "model", "memory"),
         "writer": (*INSIDE["writer"], "memory", "people"),
     },
+    "memory": {
+        # Which shelves somebody may read is decided by the rules, for every read anew.
+        "reader": (*INSIDE["reader"], "rules"),
+    },
     "threads": {
         "waiting": ("reader", "rules", "model"),
     },
@@ -148,6 +152,7 @@ HANDS: dict[str, tuple[str, ...]] = {
     "messages": ("writer", "chains", "broadcasts", "handing", "letters", "pushing", "filing", "pruning"),
     "org": ("writer", "seats", "pruning"),
     "access": ("writer", "people", "pruning"),
+    "memory": ("writer", "pruning"),
 }
 
 

@@ -25,6 +25,10 @@ TABLES: dict[str, str] = {
     "chains": "messages",
     "files": "messages",
     "file_mentions": "messages",
+    "memories": "memory",
+    "memory_words": "memory",
+    "memory_keys": "memory",
+    "memory_versions": "memory",
 }
 
 # What processes keep in memory: a statement that changes one of these says so in its third line (store/queries.py).

@@ -11,7 +11,7 @@ from molecule_core.store import queries
 from tests.engines import Engine
 
 _FOLDER = Path(__file__).parent
-RELEASED = {1: _FOLDER / "schema_1.sql", 2: _FOLDER / "schema_2.sql"}
+RELEASED = {1: _FOLDER / "schema_1.sql", 2: _FOLDER / "schema_2.sql", 3: _FOLDER / "schema_3.sql"}
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]
 # Of a store's rows so many hundredths are of these tables; all others share the rest.

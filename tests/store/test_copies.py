@@ -40,9 +40,10 @@ async def put_back(engine: Engine, copy: Path, place: str) -> None:
 
 
 async def everything(engine: Engine, place: str) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of all tables but for the epoch."""
+    """All rows of all tables but for the epoch. (What an engine finds memories by is its own.)"""
     names = {
-        "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'",
+        "sqlite": "SELECT name FROM pragma_table_list "
+        "WHERE type = 'table' AND schema = 'main' AND name NOT LIKE 'sqlite%'",
         "postgres": "SELECT tablename FROM pg_tables WHERE schemaname = 'public'",
     }
     found = {}
@@ -68,6 +69,35 @@ async def filled(bench: Bench) -> None:
     }
     await bench.run(write(("save_heartbeat", {**beat, "workspace_id": "w", "current_task": "sorting"})))
     await bench.run(write(("insert_login", {"hash": "h", "person_id": "p", "created_at": 1, "expires_at": 2})))
+    for no in range(1, 21):
+        await bench.run(write(("insert_memory", memory(no))))
+    await bench.run(write(("forget_memory", {"no": 7})))
+    key = {"workspace_id": "w", "key": "k é", "value": '{"a": 1}', "version": 3, "expires_at": None, "updated_at": 5}
+    await bench.run(write(("save_key", key), ("save_key_version", {"workspace_id": "w", "last": 3})))
+
+
+def memory(no: int) -> dict[str, object]:
+    """A memory as its row."""
+    return {
+        "no": no,
+        "id": f"m{no}",
+        "org_id": "org",
+        "workspace_id": "w",
+        "scope": "LOCAL",
+        "namespace": "general",
+        "shelf": "_lw",
+        "content": f"Nummer {no}: grün",
+        "words": f"_lw nummer n{no} grun",
+        "content_hash": str(no),
+        "written_by": "workspace:w",
+        "created_at": no,
+    }
+
+
+async def found(bench: Bench, words: str, prefix: int = 0) -> list[int]:
+    """The numbers of the memories that hold these words."""
+    wish = {"shelves": "_lw _lx", "words": words, "prefix": prefix, "before": 100, "namespace": None, "count": 50}
+    return [row[0] for row in await bench.store.rows("search_memories", wish)]
 
 
 @requirement("O1", "O5")
@@ -125,6 +155,11 @@ async def test_a_copy_goes_back_into_either_engine_with_every_row_and_a_new_epoc
     async with bench_on(into, back) as bench:
         assert bench.store.epoch not in ("", epoch)
         assert await bench.run(numbered("w")) == 211
+        assert await found(bench, "grun n12") == [12]
+        assert await found(bench, "num", 1) == [*range(20, 7, -1), *range(6, 0, -1)]
+        await bench.run(write(("insert_memory", memory(21)), ("forget_memory", {"no": 12})))
+        assert await found(bench, "n12") == []
+        assert await found(bench, "n21 grun") == [21]
         assert (await bench.store.rows("last_event", {"key": "org"}))[0][0] == 30
 
 

@@ -29,6 +29,7 @@ from tests.store.released import (
     without_version,
     write_release,
 )
+from tests.store.test_copies import found, memory
 
 COUNT = 300
 versions = pytest.mark.parametrize("version", RELEASED)
@@ -74,7 +75,8 @@ async def test_every_row_is_kept_and_a_second_opening_changes_nothing(engine: En
     for _ in range(2):
         await opened(engine, place)
         assert await kept_rows(engine, place, version) == without_version(rows)
-        assert {row[0] for row in await asked(engine, place, "SELECT hop FROM activities")} == {0}
+        if version < 3:
+            assert {row[0] for row in await asked(engine, place, "SELECT hop FROM activities")} == {0}
 
 
 @requirement("O1", "A2")
@@ -85,10 +87,12 @@ async def test_statements_work_on_a_store_that_was_brought_forward(engine: Engin
         mark = {"person_id": "p", "workspace_id": "w", "seq": 3}
         await bench.run(write(("save_read_mark", mark)))
         await bench.run(write(("save_read_mark", {**mark, "seq": 2})))
-        person = {"person_id": "id 1 é", "created_at": 1, "expires_at": 2}
+        person = {"person_id": "id 3 é", "created_at": 1, "expires_at": 2}
         await bench.run(write(("insert_login", {"hash": "h", **person}), ("insert_session", {"hash": "h", **person})))
-        assert (await bench.store.rows("person_by_session", {"hash": "h"}))[0][3] == "name 1 é"
+        assert (await bench.store.rows("person_by_session", {"hash": "h"}))[0][3] == "name 3 é"
         assert await bench.run(numbered("workspace_id 7 é")) == 8
+        await bench.run(write(("insert_memory", memory(5))))
+        assert await found(bench, "nummer n5") == [5]
     assert await asked(engine, place, "SELECT seq FROM read_marks WHERE person_id = 'p'") == [(3,)]
 
 

@@ -5,22 +5,28 @@ under the name that it had there, and the proof that one adapter without one too
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 from molecule_core import langchain
+from molecule_core.agent import host as agent_host
+from molecule_core.agent import words
+from molecule_core.agent.config import read_configuration
+from molecule_core.agent.host import AgentHost
 from molecule_core.cli import VERBS, tool
+from molecule_core.edges import mcp_host
 from molecule_core.wire import tooldocs
 from molecule_core.wire.mcp import listed
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import SECTIONS, Runtime, ToolSpec, tool_name
+from tests.endpoint.hosts import hosted
 from tests.requirements import requirement
-from tests.wire.talking import Talk, TellingHost
+from tests.running import running
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -48,69 +54,73 @@ def rendered_sections() -> str:
 
 # -- what each adapter offers ------------------------------------------------------------------------------------------
 
-
-async def on_mcp() -> list[str]:
-    tools = (await Talk(TellingHost(tools=_registry())).ask(1, "tools/list"))["result"]["tools"]
-    return [each["name"] for each in tools]
+SEAT = {"WORKSPACE_ID": "a", "MOLECULE_WORKSPACE_TOKEN": "t", "PLATFORM_URL": "http://127.0.0.1:9"}
 
 
-async def on_langchain() -> list[str]:
-    seat = {"WORKSPACE_ID": "a", "MOLECULE_WORKSPACE_TOKEN": "t", "PLATFORM_URL": "http://127.0.0.1:9"}
-    with langchain.Toolkit(seat) as kit:
+async def of_the_agent(place: Path) -> list[str]:
+    """`molecule mcp`, as its host sees it."""
+    worker = AgentHost(read_configuration({**SEAT, "CONFIGS_DIR": str(place)}))
+    return [listed(spec)["name"] for spec in worker.tools()]
+
+
+async def of_the_server(place: Path) -> list[str]:
+    """/mcp, as a host sees it that has only an address and a token."""
+    async with running("sqlite", str(place / "molecule.db"), place) as server:
+        ops = await server.seat()
+        async with hosted(server, ops.token, "stateless") as host:
+            return [tool.name for tool in (await host.client.list_tools()).tools]
+
+
+async def of_langchain(place: Path) -> list[str]:
+    with langchain.Toolkit({**SEAT, "CONFIGS_DIR": str(place)}) as kit:
         return [each.name for each in kit.tools]
 
 
-async def in_the_shell() -> list[str]:
+async def of_the_shell(place: Path) -> list[str]:
     said = CliRunner().invoke(tool.command, ["--list"])
     return re.findall(r"^(\w+): ", said.output, flags=re.MULTILINE)
 
 
-async def in_prompts() -> list[str]:
+async def of_prompts(place: Path) -> list[str]:
     return re.findall(r"^- \*\*(\w+)\*\*: ", rendered_sections(), flags=re.MULTILINE)
 
 
-async def on_the_page() -> list[str]:
+async def of_the_page(place: Path) -> list[str]:
     return re.findall(r"^### (\w+)$", "\n".join(tooldocs.tools_page()), flags=re.MULTILINE)
 
 
-def _registry() -> tuple[ToolSpec, ...]:
-    return langchain.TOOLS
-
-
-# The adapter, and where it reads the registry from.
-ADAPTERS: dict[str, tuple[Callable[[], Any], object]] = {
-    "mcp": (on_mcp, langchain),
-    "langchain": (on_langchain, langchain),
-    "shell": (in_the_shell, tool),
-    "prompts": (in_prompts, tooldocs),
-    "page": (on_the_page, tooldocs),
+# The adapter, and the module that reads the registry for it.
+ADAPTERS: dict[str, tuple[Callable[[Path], Awaitable[list[str]]], ModuleType]] = {
+    "agent": (of_the_agent, agent_host),
+    "server": (of_the_server, mcp_host),
+    "langchain": (of_langchain, langchain),
+    "shell": (of_the_shell, tool),
+    "prompts": (of_prompts, tooldocs),
+    "page": (of_the_page, tooldocs),
 }
 
 
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONFIGS_DIR", str(tmp_path))
-
-
-async def check_offers_all(adapter: str) -> None:
+async def check_offers_all(adapter: str, place: Path) -> None:
     """An adapter has every tool of the registry, in its order, and no other."""
     offers, _ = ADAPTERS[adapter]
-    assert await offers() == NAMES
+    assert await offers(place) == NAMES
 
 
 @requirement("G5")
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_an_adapter_offers_every_tool_of_the_registry(adapter: str) -> None:
+async def test_an_adapter_offers_every_tool_of_the_registry(adapter: str, tmp_path: Path) -> None:
     """test_mcp_server_registers_every_registry_tool, for all adapters."""
-    await check_offers_all(adapter)
+    await check_offers_all(adapter, tmp_path)
 
 
 @requirement("G5")
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_tool_that_one_adapter_lacks_fails(adapter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tool_that_one_adapter_lacks_fails(
+    adapter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ADAPTERS[adapter][1], "TOOLS", TOOLS[1:])
-    with pytest.raises(AssertionError):
-        await check_offers_all(adapter)
+    with pytest.raises(AssertionError, match=NAMES[0]):
+        await check_offers_all(adapter, tmp_path)
 
 
 # -- MCP ---------------------------------------------------------------------------------------------------------------
@@ -170,6 +180,41 @@ def test_the_search_for_old_names_would_find_one() -> None:
     word = re.compile(rf"\b{OLD_NAMES[0]}\b")
     assert word.search(f"Use `{OLD_NAMES[0]}` for that.")
     assert len(OLD_NAMES) == len(set(OLD_NAMES) - set(NAMES))
+
+
+def _known_words() -> set[str]:
+    """What may be spoken of: tools, what they take, what they give."""
+    schemas = [schema for spec in TOOLS for schema in (spec.input_schema, spec.output_schema)]
+    return set(NAMES) | {name for schema in schemas for name in _members(schema)}
+
+
+def _members(schema: object) -> set[str]:
+    if isinstance(schema, list):
+        return {name for each in schema for name in _members(each)}
+    if not isinstance(schema, dict):
+        return set()
+    own = set(schema["properties"]) if isinstance(schema.get("properties"), dict) else set()
+    return own | {name for each in schema.values() for name in _members(each)}
+
+
+@requirement("G1", "G5")
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(lambda: msgspec.json.encode([listed(spec) for spec in TOOLS]).decode(), id="descriptions"),
+        pytest.param(lambda: tooldocs.instructions(several=True), id="instructions"),
+        pytest.param(tooldocs.a2a_for_cli, id="shell"),
+        pytest.param(lambda: mcp_host.INSTRUCTIONS, id="server"),
+        pytest.param(
+            lambda: words.instructions(["a", "b"], single=False, poll_seconds=2, runtime=Runtime.BARE), id="agent"
+        ),
+    ],
+)
+def test_whatever_is_spoken_of_exists(said: Callable[[], str]) -> None:
+    """A tool or an argument that is renamed is not spoken of by its old name anywhere."""
+    spoken = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", said()))
+    assert spoken - _known_words() == set()
+    assert spoken & set(NAMES)
 
 
 @requirement("G4", "G5")
@@ -235,6 +280,7 @@ def test_every_call_in_the_block_for_the_shell_is_one_that_its_tool_takes() -> N
     calls = re.findall(r"molecule tool (\w+) --json '(\{.+?\})'", tooldocs.a2a_for_cli())
     calls += re.findall(r"molecule tool (\w+) --json - <<'END'\n +(\{.+\})\n +END", tooldocs.a2a_for_cli())
     by_name = {spec.name: spec for spec in TOOLS}
+    calls = [(name, text) for name, text in calls if name != "NAME"]
     assert len(calls) == 4
     for name, text in calls:
         by_name[name].arguments(msgspec.json.decode(text.replace("...", "x")))

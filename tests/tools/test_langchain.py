@@ -40,7 +40,7 @@ async def called(tool: BaseTool, **given: Any) -> ToolMessage:
     """What a model gets for its call."""
     call = {"type": "tool_call", "id": "call_1", "name": tool.name, "args": given}
     async with asyncio.timeout(IN_PROCESS_SECONDS):
-        message: ToolMessage = await tool.ainvoke(call)  # type: ignore[arg-type]
+        message: ToolMessage = await tool.ainvoke(call)
     return message
 
 

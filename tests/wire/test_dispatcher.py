@@ -314,6 +314,7 @@ async def test_a_client_that_reads_nothing_is_not_read_from_for_ever() -> None:
 async def tells_progress(spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
     await calling.progress(1, 3, "looking")
     await calling.progress(2, None, "")
+    await calling.progress(2, None, "no further than before")
     return Outcome({})
 
 

@@ -98,6 +98,14 @@ def test_every_argument_is_described_and_no_other_is_taken(spec: ToolSpec) -> No
 
 @requirement("G3")
 @pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
+def test_a_choice_has_a_type_and_no_empty_value_which_some_hosts_refuse(spec: ToolSpec) -> None:
+    choices = [node for node in _nodes(spec.input_schema) if "enum" in node]
+    assert all(node["type"] == "string" and "" not in node["enum"] for node in choices)
+    assert bool(choices) is (spec.name in ("reply_to_workspace", "commit_memory", "recall_memory"))
+
+
+@requirement("G3")
+@pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
 def test_a_description_is_short_enough_for_the_host_that_cuts(spec: ToolSpec) -> None:
     assert len(spec.description) < 4096
     assert "\n" not in spec.short

@@ -260,4 +260,6 @@ const CHANGES = new Map<string, Change>([
   ["BROADCAST_MESSAGE", nothing],
   ["ACTIVITY_LOGGED", nothing],
   ["CHAT_PRUNED", pruned],
+  ["MEMORY_WRITTEN", nothing],
+  ["MEMORY_FORGOTTEN", nothing],
 ]);

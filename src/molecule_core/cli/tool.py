@@ -14,8 +14,10 @@ import click
 import msgspec
 
 from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration
+from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import Api
-from molecule_core.client.calling import Caller, Seat, Speaker
+from molecule_core.client.calling import Caller
+from molecule_core.client.claiming import Seat
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.errors import CommandFailed
 from molecule_core.ground.ids import Ids, SystemRandomness
@@ -47,7 +49,7 @@ def command(name: str | None, given: str, workspace: str | None, listing: bool) 
     spec = find(name)
     if spec is None:
         raise CommandFailed(reason=f"there is no tool {name!r}; there are: {', '.join(each.name for each in TOOLS)}")
-    text = sys.stdin.read() if given == "-" else given
+    text = sys.stdin.buffer.read() if given == "-" else given
     click.echo(msgspec.json.format(msgspec.json.encode(_called(spec, _decoded(text), workspace))).decode())
 
 
@@ -59,7 +61,7 @@ def _list() -> None:
             click.echo(f"    {name}{needed}: {about['description']}")
 
 
-def _decoded(text: str) -> Any:
+def _decoded(text: str | bytes) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -90,20 +92,22 @@ def _chosen(configuration: Configuration, workspace: str | None) -> Configuratio
 
 async def _call(spec: ToolSpec, given: Any, configuration: Configuration) -> dict[str, Any]:
     arguments = spec.arguments(given)
-    clock = SystemClock()
+    clock, randomness = SystemClock(), SystemRandomness()
     async with AsyncExitStack() as stack:
         seats = []
         for seat in configuration.seats:
             api = await stack.enter_async_context(Api(seat.url, seat.token, seconds=_PATIENCE_SECONDS))
-            seats.append(Seat(seat.id, seat.url, Speaker(api)))
+            speaker = Speaker(api, clock=clock, randomness=randomness)
+            seats.append(Seat(seat.id, seat.url, speaker))
         caller = Caller(
             seats,
             clock=clock,
-            ids=Ids(clock, SystemRandomness()),
+            ids=Ids(clock, randomness),
             runtime="cli",
             version=importlib.metadata.version("molecule-core"),
             lease=configuration.wishes.lease_seconds,
         )
+        stack.push_async_callback(caller.close)
         return await caller.call(spec, arguments)
 
 

@@ -1,82 +1,22 @@
 """Runs the registry's tools over the public API: routes as they are declared, and the other verbs without an inbox of
 one's own, by plain claims and acks. For hosts that keep nothing between two calls: the command line, LangChain.
 
-Above: cli, langchain; the agent's process may share `Speaker`. Below: the client, the walks of `wire/verbs.py`.
+Above: cli, langchain. Below: whoever makes the requests, and the walks of `wire/verbs.py`.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.client.claiming import Claims, Seat
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids
-from molecule_core.ground.text import shorten
 from molecule_core.wire import tooltypes as types
 from molecule_core.wire import verbs
 from molecule_core.wire.inbox import InboxMessage
 from molecule_core.wire.toolspec import Local, ToolError, ToolSpec
-
-_MOST_REPEATED = 500
-_NOT_FOUND = "not_found"
-
-
-def refusal(error: ApiError) -> ToolError:
-    """What the server refused, for a model."""
-    said = shorten(str(error.problem.get("error", error)), _MOST_REPEATED)
-    hint = error.problem.get("hint")
-    more = f" ({shorten(hint, _MOST_REPEATED)})" if isinstance(hint, str) else ""
-    return ToolError(f"{said}{more}", error.code or "refused")
-
-
-def unreachable(error: NoAnswer) -> ToolError:
-    """The server did not answer, for a model."""
-    said = shorten(str(error), _MOST_REPEATED)
-    return ToolError(
-        f"the server did not answer ({said}); whether it did what you asked is not known. Look before you call again.",
-        "no_answer",
-    )
-
-
-class Speaker:
-    """Makes requests as one workspace, and says what went wrong in words for a model."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Any = None,
-        query: dict[str, Any] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Any:
-        """The decoded answer. A request that may be repeated without harm (one that reads, or has a key) is repeated
-        once, should a connection that was kept turn out to be closed. Raises ToolError."""
-        try:
-            try:
-                return await self._api.call(method, path, body=body, query=query, headers=headers)
-            except NoAnswer:
-                if method != "GET" and not headers:
-                    raise
-                return await self._api.call(method, path, body=body, query=query, headers=headers)
-        except ApiError as error:
-            raise refusal(error) from None
-        except NoAnswer as error:
-            raise unreachable(error) from None
-
-
-class Seat(Struct, frozen=True):
-    """A workspace that calls are made as."""
-
-    id: str
-    url: str
-    speaker: verbs.Speaks
 
 
 class Caller:
@@ -86,15 +26,12 @@ class Caller:
         self, seats: Sequence[Seat], *, clock: Clock, ids: Ids, runtime: str, version: str, lease: int = 300
     ) -> None:
         self._seats = {seat.id: seat for seat in seats}
-        self._clock = clock
         self._ids = ids
         self._runtime = runtime
         self._version = version
-        self._lease = lease
+        self._claims = Claims(seats, clock=clock, lease=lease)
         self._seen: dict[str, InboxMessage] = {}
         """What was shown, by id: where it came to, and under which attempt."""
-        self._waiting: list[InboxMessage] = []
-        """Taken and not shown yet: several seats may have had a message at the same moment."""
         self._locals: Mapping[str, _Verb] = {
             "reply_to_workspace": self._reply,
             "get_runtime_identity": self._identity,
@@ -123,6 +60,10 @@ class Caller:
             asked.method, asked.path, body=asked.body, query=asked.query or None, headers=headers
         )
         return spec.result(seat.id, answer)
+
+    async def close(self) -> None:
+        """Gives back what was taken and shown to nobody."""
+        await self._claims.close()
 
     # -- as whom -------------------------------------------------------------------------------------------------------
 
@@ -195,36 +136,13 @@ class Caller:
 
     async def _wait(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
         given: types.WaitArguments = arguments
-        if not self._waiting:
-            self._waiting = await self._taken(given.timeout_secs, progress)
-        message = self._waiting.pop(0) if self._waiting else None
+        message = await self._claims.next(given.timeout_secs, progress)
         note = "" if message else "no message came in this time; call again to go on waiting"
         waited = types.Waited(
-            message=None if message is None else self._shown(message), waiting=len(self._waiting), note=note
+            message=None if message is None else self._shown(message), waiting=self._claims.waiting, note=note
         )
         told: dict[str, Any] = msgspec.to_builtins(waited)
         return told
-
-    async def _taken(self, seconds: float, progress: verbs.Progress | None) -> list[InboxMessage]:
-        """The next message of any seat, and what the others had at the same moment. Raises ToolError."""
-        waits = [
-            asyncio.ensure_future(
-                verbs.wait(
-                    seat.speaker,
-                    seat.id,
-                    seconds,
-                    clock=self._clock,
-                    lease=self._lease,
-                    progress=progress if no == 0 else None,
-                )
-            )
-            for no, seat in enumerate(self._seats.values())
-        ]
-        try:
-            return await _first(waits)
-        finally:
-            for each in waits:
-                each.cancel()
 
     async def _peek(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
         given: types.PeekArguments = arguments
@@ -240,7 +158,8 @@ class Caller:
 
     async def _pop(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
         given: types.PopArguments = arguments
-        seat = await self._holder(given.activity_id)
+        named = given.workspace_id
+        seat = self._named(named, "workspace_id") if named else await self._holder(given.activity_id)
         attempt = self._attempt(given.activity_id, given.attempt)
         told = await verbs.pop(seat.speaker, seat.id, msgspec.structs.replace(given, attempt=attempt))
         self._seen.pop(given.activity_id, None)
@@ -253,25 +172,3 @@ class Caller:
 
 
 _Verb = Callable[[Any, str, verbs.Progress | None], Awaitable[dict[str, Any]]]
-
-
-async def _first(waits: Sequence["asyncio.Future[InboxMessage | None]"]) -> list[InboxMessage]:
-    """What came first; a seat whose server is away does not end the wait for the others. Raises ToolError if all
-    fail."""
-    open_ones = set(waits)
-    failed: ToolError | None = None
-    while open_ones:
-        done, open_ones = await asyncio.wait(open_ones, return_when=asyncio.FIRST_COMPLETED)
-        found = []
-        for each in done:
-            try:
-                message = each.result()
-            except ToolError as error:
-                failed = error
-            else:
-                found += [message] if message is not None else []
-        if found:
-            return found
-    if failed is not None and len(waits) == sum(each.exception() is not None for each in waits):
-        raise failed
-    return []

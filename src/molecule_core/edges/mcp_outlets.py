@@ -113,7 +113,7 @@ class Channels:
         self._has_ended = has_ended
         self._all: set[Channel] = set()
         self._looking: asyncio.Task[None] | None = None
-        self.cuts = Counter[str]()
+        self.cuts = Counter({ENDED: 0, SLOW: 0, REPLACED: 0})
 
     def __len__(self) -> int:
         return len(self._all)
@@ -169,7 +169,7 @@ class Outlet:
         streams: bool,
         limit: int,
     ) -> None:
-        """`holder`: whose messages are that a tool takes: a session's, or a credential's. `wanted`: the ids that are to be
+        """`holder`: who has what a tool takes: a session, or a credential. `wanted`: the ids that are to be
         answered. `give_up`: nobody waits for these any more. `streams`: whether the client takes events."""
         self.origin = origin
         self.credential = credential

@@ -48,6 +48,16 @@ class Pruned(Struct):
     rows: dict[str, int]
 
 
+class McpFigures(NamedTuple):
+    """What the MCP endpoint tells: sessions kept, begun and taken up again, answers under way, and what was cut."""
+
+    sessions: int
+    begun: int
+    taken_up: int
+    channels: int
+    cuts: Counter[str]
+
+
 class Sources(NamedTuple):
     """Who knows the figures."""
 
@@ -57,6 +67,7 @@ class Sources(NamedTuple):
     counted: MessageMeter
     store: StoreFigures
     retention: RetentionFigures
+    mcp: Callable[[], McpFigures]
     waits: Callable[[], int]
     table: Callable[[], list[Route]]
     refused: RouteMeter
@@ -145,10 +156,20 @@ class OperationsEdge:
             yield Sample("molecule_live_listeners", count, (kind,))
         for reason, count in self._from.live.cuts.items():
             yield Sample("molecule_live_cuts_total", count, (reason,))
+        yield from self._mcp()
         yield Sample("molecule_heartbeats_total", self._from.org.beats())
         yield Sample("molecule_orgs", len(self._from.org.orgs()))
         found = Counter(each.status for each in self._from.org.workspaces())
         yield from (Sample("molecule_workspaces", found[status], (status.value,)) for status in Status)
+
+    def _mcp(self) -> Iterator[Sample]:
+        figures = self._from.mcp()
+        yield Sample("molecule_mcp_sessions", figures.sessions)
+        yield Sample("molecule_mcp_sessions_total", figures.begun, ("begun",))
+        yield Sample("molecule_mcp_sessions_total", figures.taken_up, ("taken up",))
+        yield Sample("molecule_mcp_channels", figures.channels)
+        for reason, count in figures.cuts.items():
+            yield Sample("molecule_mcp_cuts_total", count, (reason,))
 
     def _of_store(self) -> Iterator[Sample]:
         meter = self._from.store.meter

@@ -202,11 +202,12 @@ class Routes:
         self._tree: dict[str, Any] = {}
         for route in self.rows:
             branch, names = self._tree, []
-            for segment in _segments(route.path):
+            segments = _segments(route.path)
+            for number, segment in enumerate(segments, 1):
                 place = segment
                 if segment.startswith("{"):
                     names.append(segment[1:-1])
-                    place = _REST if route.deep else _ONE
+                    place = _REST if route.deep and number == len(segments) else _ONE
                 branch = branch.setdefault(place, {})
             if route.method in branch.setdefault("", {}):
                 raise ValueError(f"{route.method} {route.path} stands twice")

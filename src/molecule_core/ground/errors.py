@@ -285,6 +285,35 @@ class NoPreview(MoleculeError):
     """this file has no preview: only PNG, JPEG, GIF and WebP pictures have one. Download it."""
 
 
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+class ScopeForbidden(MoleculeError):
+    """GLOBAL memories are written by workspaces at the top of the organisation. Use the scope TEAM, or ask one of
+    them."""
+
+
+class MemoryOfAnother(MoleculeError):
+    """this memory was written by another workspace, and only that one or an owner of the organisation can forget it"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"workspace_id": self.details["workspace_id"]}
+
+
+class TooManyKept(MoleculeError):
+    """this workspace has {limit} {what} already. Forget some that are not needed any more."""
+
+
+class VersionMismatch(MoleculeError):
+    """the key has version {current_version}, not {expected_version} (0: it is not there). Read it again, then decide
+    anew."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return dict(self.details)
+
+
 # -- the server's own state --------------------------------------------------------------------------------------------
 
 
@@ -298,6 +327,10 @@ class RateLimited(MoleculeError):
 
 class TooManyOpen(MoleculeError):
     """so many {what} are in use that no more are taken (at most {most}). End one, then try again."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 5}  # it is up to the caller how soon one ends; not at once, or it would only ask
 
 
 class ServerBusy(MoleculeError):
@@ -349,6 +382,10 @@ class LoginLinkFailed(MoleculeError):
 
 
 class ChainsFailed(MoleculeError):
+    """that did not work: {reason}"""
+
+
+class MemoryFailed(MoleculeError):
     """that did not work: {reason}"""
 
 

@@ -83,6 +83,17 @@ class Limits(Struct, frozen=True, kw_only=True):
     )
     live_seconds: Annotated[Count, Meta(description="between two signs of life on a quiet live channel")] = 15
     frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
+    memory_bytes: Annotated[Count, Meta(description="one memory, UTF-8")] = 16 << 10
+    memories: Annotated[Count, Meta(description="memories of one workspace, then 409")] = 10_000
+    memory_recall: Annotated[Count, Meta(description="memories that one recall gives")] = 50
+    memory_query_words: Annotated[
+        Count, Meta(description="words of a search that count; those behind them are passed over")
+    ] = 32
+    memory_namespace_length: Annotated[Count, Meta(description="a namespace of memories, characters")] = 50
+    memory_keys: Annotated[Count, Meta(description="keys of one workspace, then 409")] = 1000
+    memory_key_length: Annotated[Count, Meta(description="a key of a workspace's memory, characters")] = 200
+    memory_value_bytes: Annotated[Count, Meta(description="a value under a key, as JSON")] = 64 << 10
+    memory_ttl_seconds: Annotated[Count, Meta(description="life that may be given to a key, at most")] = 366 * 86_400
     retention_days: Annotated[int, Meta(ge=0, description="what is old and handled is kept, days; 0: for ever")] = 7
     retention_batch: Annotated[Count, Meta(description="rows that retention deletes at once")] = 500
     prune_seconds: Annotated[Count, Meta(description="between two rounds of retention")] = 3600

@@ -27,10 +27,16 @@ def hide(secret: str) -> None:
     _hidden.add(secret)
 
 
+def without_named(text: str, replacement: str) -> str:
+    """The text without what was named as a secret."""
+    for secret in _hidden:
+        text = text.replace(secret, replacement)
+    return text
+
+
 def redact(text: str) -> str:
     """The text without anything that looks like a credential, or was named as one."""
-    for secret in _hidden:
-        text = text.replace(secret, "[credential]")
+    text = without_named(text, "[credential]")
     text = _PASSWORD.sub(r"\1[credential]@", _CREDENTIAL.sub("[credential]", text))
     for pattern in (_HEADER, _NAMED):
         text = pattern.sub(r"\1\2[credential]", text)

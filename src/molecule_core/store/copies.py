@@ -1,7 +1,8 @@
 """Copies of a PostgreSQL store: one file, an SQLite database that holds every table as it was at one moment.
 
 So a copy of either engine can be put back into either, and `molecule doctor` and restore look at one kind of file. The
-tables of a copy are those of the database, also of an older schema: the copy before a migration is the way back.
+tables of a copy are those of the database, also of an older schema: the copy before a migration is the way back. What
+an engine finds memories by belongs to it alone, and is made anew from the table that was copied.
 
 Above: cli, the PostgreSQL store, which makes one before it migrates. Below: the drivers.
 """
@@ -18,10 +19,13 @@ import apsw
 from molecule_core.ground.errors import BackupFailed
 from molecule_core.ground.ids import Ids
 from molecule_core.store.backup import Facts, fault_of, synced
+from molecule_core.store.queries import load_search
 
 # The lock that guards the schema, as `store/postgres.py` takes it.
 SCHEMA_LOCK = 0x4D4F4C02
 _ROWS_AT_ONCE = 2000
+# The table whose words the search is made from.
+_SEARCHED = "memories"
 # Words of SQLite behind a table's closing parenthesis.
 _ONLY_SQLITE = re.compile(r"\)\s*(?:STRICT|WITHOUT ROWID)(?:\s*,\s*(?:STRICT|WITHOUT ROWID))*\s*$", re.IGNORECASE)
 _ONLY_POSTGRES = re.compile(r" ON (?:\w+\.)?(\w+) USING btree ")
@@ -33,12 +37,12 @@ _COLUMNS = (
 )
 _USED = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
-# Indexes that a constraint brings come with its table.
+# Indexes that a constraint brings come with its table. Those of other kinds than btree belong to PostgreSQL alone.
 _INDEXES = (
     "SELECT i.tablename, i.indexname, i.indexdef, coalesce(c.contype::text, '') FROM pg_indexes i "
     "LEFT JOIN pg_constraint c ON c.contype IN ('p', 'u') "
     "AND c.conindid = (quote_ident(i.schemaname) || '.' || quote_ident(i.indexname))::regclass "
-    "WHERE i.schemaname = current_schema() ORDER BY i.indexname"
+    "WHERE i.schemaname = current_schema() AND i.indexdef LIKE '% USING btree %' ORDER BY i.indexname"
 )
 
 
@@ -70,14 +74,17 @@ async def restore_postgres(copy: Path, dsn: str, *, ids: Ids) -> None:
     try:
         async with _connected(dsn) as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", SCHEMA_LOCK)
-            if tables := await connection.fetch(_TABLES):
+            if found := await connection.fetch(_TABLES):
                 raise BackupFailed(
-                    reason=f"the database is not empty (it holds {tables[0][0]}); make a new one and name that"
+                    reason=f"the database is not empty (it holds {found[0][0]}); make a new one and name that"
                 )
             for statement in _statements(source):
                 await connection.execute(statement)
-            for table in _tables_of(source):
+            tables = _tables_of(source)
+            for table in tables:
                 await _pour(source, connection, table)
+            if _SEARCHED in tables:
+                await connection.execute(load_search("postgres"))
             await connection.execute("UPDATE meta SET value = $1 WHERE name = 'epoch'", ids.new())
     except _problems() as error:
         raise _failure(error) from None
@@ -172,6 +179,9 @@ async def _fill(connection: Any, file: Path) -> None:
             for _, _, definition, constraint in indexes:
                 if not constraint:
                     target.execute(_CAST.sub("", _ONLY_POSTGRES.sub(r" ON \1 ", definition)))
+            if _SEARCHED in tables:
+                for _ in target.execute(load_search("sqlite")):
+                    pass
     finally:
         target.close()
 
@@ -206,13 +216,18 @@ def _columns_of(definition: str) -> str:
 def _statements(source: apsw.Connection) -> list[str]:
     """What makes the tables of a copy, and then its indexes, without the words that only SQLite knows."""
     rows = source.execute(
-        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name"
+        "SELECT sql FROM sqlite_schema JOIN pragma_table_list l ON l.schema = 'main' AND l.name = tbl_name "
+        "WHERE sql IS NOT NULL AND l.type = 'table' AND tbl_name NOT LIKE 'sqlite_%' "
+        "AND sqlite_schema.type IN ('table', 'index') "
+        "ORDER BY sqlite_schema.type DESC, sqlite_schema.name"
     ).fetchall()
     return [_ONLY_SQLITE.sub(")", str(row[0])) for row in rows]
 
 
 def _tables_of(source: apsw.Connection) -> list[str]:
-    rows = source.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    rows = source.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'"
+    )
     return [str(row[0]) for row in rows.fetchall()]
 
 

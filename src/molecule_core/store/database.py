@@ -103,7 +103,7 @@ class Command(Struct, Generic[T]):
     alone: bool = False
 
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class Conflict(Exception):

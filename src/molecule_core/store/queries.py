@@ -23,10 +23,12 @@ from msgspec import Struct
 Dialect = Literal["sqlite", "postgres"]
 Params = Mapping[str, Any] | Struct
 
-ROOMS_WITH_QUERIES = ("store", "access", "org", "messages")
+ROOMS_WITH_QUERIES = ("store", "access", "org", "messages", "memory")
 _HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _MIRROR_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)
 _MIRRORED = re.compile(r"^-- mirrored: (\w+) by (\w+)\n", re.MULTILINE)
+# Where the schema comes to what is made from its tables.
+_SEARCH = "\n-- search: "
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 
 
@@ -95,8 +97,15 @@ def load_queries(dialect: Dialect) -> dict[str, Query]:
 
 
 def load_schema(dialect: Dialect) -> str:
-    """The whole schema. Text in `/*sqlite: ... */` is meant for SQLite alone; to PostgreSQL it is a comment."""
+    """The whole schema. Text in `/*sqlite: ... */` is meant for SQLite alone; to PostgreSQL it is a comment, and the
+    other way round."""
     return _in_dialect(resources.files("molecule_core").joinpath("store", "schema.sql"), dialect)
+
+
+def load_search(dialect: Dialect) -> str:
+    """The end of the schema: what an engine finds memories by, made from the table that is there."""
+    _, mark, rest = load_schema(dialect).partition(_SEARCH)
+    return mark + rest
 
 
 def load_migrations(dialect: Dialect, found: int) -> list[str]:
@@ -108,4 +117,4 @@ def load_migrations(dialect: Dialect, found: int) -> list[str]:
 
 def _in_dialect(file: Traversable, dialect: Dialect) -> str:
     source = file.read_text(encoding="utf-8")
-    return re.sub(r"/\*sqlite: (.*?) \*/", r"\1", source) if dialect == "sqlite" else source
+    return re.sub(rf"/\*{dialect}: (.*?) \*/", r"\1", source)

@@ -233,6 +233,20 @@ class ChatPruned(Struct, frozen=True):
     kept: list[int]
 
 
+class MemoryWritten(Struct, frozen=True):
+    """A workspace wrote something down: `scope` (LOCAL, TEAM or GLOBAL) says for whom. What it is, tells a recall."""
+
+    memory_id: str
+    scope: str
+    namespace: str
+
+
+class MemoryForgotten(Struct, frozen=True):
+    """A memory is not there any more."""
+
+    memory_id: str
+
+
 class Heartbeat(Struct, frozen=True):
     """An agent is there."""
 
@@ -285,6 +299,8 @@ EVENTS: dict[str, EventShape] = {
     "MESSAGE_REQUEUED": EventShape("workspace", MessageRequeued),
     "MESSAGE_DISCARDED": EventShape("workspace", MessageDiscarded),
     "CHAT_PRUNED": EventShape("workspace", ChatPruned),
+    "MEMORY_WRITTEN": EventShape("workspace", MemoryWritten),
+    "MEMORY_FORGOTTEN": EventShape("workspace", MemoryForgotten),
     "WORKSPACE_HEARTBEAT": EventShape("workspace", Heartbeat, journaled=False),
     "TASK_UPDATED": EventShape("workspace", TaskUpdated, journaled=False),
 }

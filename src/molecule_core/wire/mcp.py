@@ -38,7 +38,6 @@ UNSUPPORTED_VERSION = -32022
 _META = "io.modelcontextprotocol/"
 VERSION_KEY = f"{_META}protocolVersion"
 CAPABILITIES_KEY = f"{_META}clientCapabilities"
-CLIENT_KEY = f"{_META}clientInfo"
 SERVER_KEY = f"{_META}serverInfo"
 
 MOST_CALLS = 32
@@ -65,7 +64,7 @@ class Calling(Protocol):
     """`_meta` of the request: progressToken, and what hosts add of their own (claudecode/toolUseId, threadId, ...)."""
 
     async def progress(self, value: float, total: float | None, message: str) -> None:
-        """Tells how far the work is, if the client asked to be told. Values must rise."""
+        """Tells how far the work is, if the client asked to be told; only what is further than before."""
 
 
 class Outcome(Struct):
@@ -112,10 +111,12 @@ class _Call:
         self.over = False
         self._session = session
         self._token = usable_id(meta.get("progressToken"))
+        self._far = float("-inf")
 
     async def progress(self, value: float, total: float | None, message: str) -> None:
-        if self._token is None or self.over:
+        if self._token is None or self.over or value <= self._far:
             return
+        self._far = value
         told: Message = {"progressToken": self._token, "progress": value}
         if total is not None:
             told["total"] = total
@@ -177,11 +178,8 @@ class Session:
     async def take(self, message: object) -> None:
         """Takes one message, or a batch of them; a request is worked on in a task of its own. Returns at once, unless
         the client leaves very many answers unread. Never raises."""
-        if isinstance(message, list) and message:
-            for each in message:
-                await self._take_one(each)
-        else:
-            await self._take_one(message)
+        for each in message if isinstance(message, list) and message else [message]:
+            await self._take_one(each)
 
     async def _take_one(self, message: object) -> None:
         if self._closed:
@@ -236,11 +234,9 @@ class Session:
     async def close(self) -> None:
         """Ends all that is under way; nothing is sent any more."""
         self._closed = True
-        tasks = list(self._open.values())
-        for task in tasks:
+        for task in self._open.values():
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self.drain()
 
     # -- out -----------------------------------------------------------------------------------------------------------
 
@@ -329,8 +325,8 @@ class Session:
             told = {"supported": list(versions), "requested": asked[:_MOST_REPEATED]}
             raise RpcError(UNSUPPORTED_VERSION, "this protocol version is not supported", told)
         if method == "server/discover":
-            about = {"supportedVersions": list(versions), "capabilities": self._offers()}
-            result: Message = {**about, "instructions": self._host.instructions}
+            result: Message = {"supportedVersions": list(versions), "capabilities": self._offers()}
+            result["instructions"] = self._host.instructions
         else:
             result = await self._common(method, params, meta)
         if method in ("server/discover", "tools/list"):

@@ -235,7 +235,8 @@ def _inlined(value: Any, parts: dict[str, Any]) -> Any:
         named = {name: _inlined(each, parts) for name, each in value["properties"].items()}
         rest = {name: each for name, each in value.items() if name != "properties"}
         return {**_inlined(rest, parts), "properties": named}
-    return {name: _inlined(each, parts) for name, each in value.items() if name != "title"}
+    typed = {"type": "string"} if "enum" in value else {}  # some hosts take no choice without one
+    return {**typed, **{name: _inlined(each, parts) for name, each in value.items() if name != "title"}}
 
 
 class Runtime(Enum):

@@ -5,7 +5,7 @@ Texts of arguments are read by models: they say what to put in, and what happens
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from molecule_core.wire.inbox import InboxMessage
 
@@ -64,12 +64,12 @@ class ReplyArguments(Arguments, frozen=True):
         ),
     ] = ""
     intent: Annotated[
-        Literal["", "request", "inform", "ack"],
+        Literal["request", "inform", "ack"],
         Meta(
             description="To a peer: `inform` if you want no answer (what an answer is, if left out), `request` if you "
             "need one, `ack` if you only say that you have read it."
         ),
-    ] = ""
+    ] = "inform"
     attempt: Attempt = 0
 
 
@@ -335,8 +335,9 @@ class RecallArguments(Arguments, frozen=True):
 
     query: Annotated[str, Meta(max_length=1000, description="Words to look for; left out: the newest.")] = ""
     scope: Annotated[
-        Literal["", "LOCAL", "TEAM", "GLOBAL"], Meta(description="Only this scope; left out: all that you may read.")
-    ] = ""
+        Literal["LOCAL", "TEAM", "GLOBAL"] | UnsetType,
+        Meta(description="Only this scope; left out: all that you may read."),
+    ] = UNSET
     namespace: Annotated[str, Meta(max_length=50, description="Only this drawer; left out: all.")] = ""
     limit: Annotated[int, Meta(ge=1, le=50, description="At most so many.")] = 10
     via_workspace: Seat = ""

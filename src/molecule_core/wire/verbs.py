@@ -105,7 +105,7 @@ async def check_own(speaks: Speaks, own: str, activity_id: str) -> str:
 async def _to_peer(speaks: Speaks, own: str, given: types.ReplyArguments, key: str) -> Any:
     if given.peer_id == own:
         raise ToolError("peer_id is your own workspace; name the peer that wrote to you.", "wrong_peer")
-    metadata: dict[str, str] = {"intent": given.intent or "inform"}
+    metadata: dict[str, str] = {"intent": given.intent}
     if given.activity_id:
         metadata["in_reply_to"] = given.activity_id
     message: dict[str, Any] = {
@@ -237,18 +237,22 @@ async def wait(
     """Takes the next message out of the inbox of one seat; None if none comes within so many seconds. Raises
     ToolError."""
     begun = clock.monotonic()
+    passed = 0.0
     while True:
+        message = await claim(speaks, own, seconds - passed, lease=lease)
         passed = clock.monotonic() - begun
-        left = max(0.0, seconds - passed)
-        query = {"claim": lease, "limit": 1, "wait": int(min(left + 0.999, _POLL_SECONDS)), "include": "peer_info"}
-        rows = await speaks.call("GET", f"/workspaces/{own}/activity", query=query)
-        if rows:
-            return message_of(rows[0])
-        passed = clock.monotonic() - begun
-        if passed >= seconds:
-            return None
+        if message is not None or passed >= seconds:
+            return message
         if progress is not None:
             await progress(passed, seconds, "no message yet")
+
+
+async def claim(speaks: Speaks, own: str, seconds: float, *, lease: int = LEASE_SECONDS) -> InboxMessage | None:
+    """The same with one question, which a server does not hold for ever. Raises ToolError."""
+    held = int(min(max(0.0, seconds) + 0.999, _POLL_SECONDS))
+    query = {"claim": lease, "limit": 1, "wait": held, "include": "peer_info"}
+    rows = await speaks.call("GET", f"/workspaces/{own}/activity", query=query)
+    return message_of(rows[0]) if rows else None
 
 
 async def peek(speaks: Speaks, own: str, limit: int) -> list[InboxMessage]:

@@ -1,5 +1,5 @@
-"""What the conformance suite wants of a server beside tools of its own: registered through the registry, on test servers
-only. The product declares none of it."""
+"""What the conformance suite wants of a server: registered through the registry, on test servers only. The product
+declares none of it."""
 
 import asyncio
 import itertools

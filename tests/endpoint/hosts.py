@@ -1,19 +1,24 @@
 """Hosts of the endpoint: the official SDK's client in both eras, and requests written by hand."""
 
+import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Literal
 
 import httpx2
+import msgspec
+from anyio.lowlevel import checkpoint
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
-from mcp import Client
+from molecule_core.ground.limits import Limits
+from tests.journeys.livewire import HandMade, hand_made, streaming
 from tests.journeys.patience import bounded
 from tests.journeys.rawhttp import Reply, Wire, request, wire
-from tests.running import Running, Seat
+from tests.running import UNHURRIED, Running, Seat
 from tests.waits import IN_PROCESS_SECONDS
 
 Era = Literal["handshake", "stateless"]
@@ -23,6 +28,28 @@ STATELESS = "2026-07-28"
 LATEST = "2025-11-25"
 BOTH_KINDS = "application/json, text/event-stream"
 _numbers = itertools.count(1)
+
+
+def within(**limits: int) -> Limits:
+    """Small limits for a server that otherwise hurries nobody."""
+    return msgspec.structs.replace(UNHURRIED, **limits)
+
+
+async def until(what: Callable[[], bool]) -> None:
+    """Until something is so, which other tasks bring about."""
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
+        while not what():
+            await checkpoint()
+
+
+async def until_answering(server: Running, count: int) -> None:
+    """Until so many requests of MCP are being answered, or streams stand open."""
+    await until(lambda: len(server.server.mcp.channels) == count)
+
+
+async def until_kept(server: Running, count: int) -> None:
+    """Until so many sessions are kept."""
+    await until(lambda: len(server.server.mcp.sessions) == count)
 
 
 def path_of(seat: Seat) -> str:
@@ -59,7 +86,7 @@ async def hosted(
     server: Running, token: str, era: Era, path: str = "/mcp", headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[Hosted]:
     """The official SDK's client at an address of the endpoint, with nothing but a token."""
-    sent = {"Authorization": f"Bearer {token}", **(headers or {})}
+    sent = {"Authorization": f"Bearer {token}"} if headers is None else headers
     async with httpx2.AsyncClient(headers=sent, timeout=IN_PROCESS_SECONDS * 6) as http:
         transport = streamable_http_client(server.url + path, http_client=http)
         async with Client(transport, mode=_MODES[era]) as client:
@@ -158,3 +185,19 @@ class Line:
 def line_of(server: Running, seat: Seat, path: str | None = None) -> Line:
     """A client by hand with the token of a seat."""
     return Line(server, seat.token, path_of(seat) if path is None else path)
+
+
+@contextlib.asynccontextmanager
+async def listening(line: Line, **headers: str) -> AsyncIterator[HandMade]:
+    """The standing stream of a session, whose head has been read."""
+    assert line.session is not None
+    async with streaming(line.server, line.path, line.token, Mcp_Session_Id=line.session, **headers) as opened:
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def answering(line: Line, message: Any, *, reads: int | None = None, **headers: str) -> AsyncIterator[HandMade]:
+    """A connection on which a message was sent, and nothing read yet."""
+    async with hand_made(line.server, reads=reads) as opened:
+        await opened.send(line.bytes_of(message, **headers))
+        yield opened
