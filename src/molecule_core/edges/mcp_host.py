@@ -27,6 +27,7 @@ from molecule_core.wire.tooldocs import instructions
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Local, Route, ToolError, ToolSpec
 
+INSTRUCTIONS = instructions()
 # Messages whose hand-over is remembered for agents that do not name its attempt.
 _MOST_HELD = 10_000
 _LONGEST_KEY = 128
@@ -119,7 +120,7 @@ class ServerHost:
     """Has the tools, and runs them for the workspace whose request it is. (A `mcp.Host`.)"""
 
     name = "molecule"
-    instructions = instructions()
+    instructions = INSTRUCTIONS
 
     def __init__(self, ask: Ask, org: OrgReader, closing: Callable[[], bool], means: Means) -> None:
         self.version = means.version
