@@ -46,6 +46,9 @@ _CONDITIONS = """\
 - **Row 13**: one organisation, 200 departments of 500, one seat of ten with a card and a heartbeat. The product's own
   handlers and rules in process, answers encoded; about 700 bytes a row. `serve` answers the whole list once more.
 - **Row 14**: CPU time and resident memory at the first answer to `GET /health`, with a store that exists.
+- **Rows 15 and 16**: the installed command, on a real `molecule serve`. 15: CPU time and resident memory when its host has
+  read the answer to `initialize`. 16: resident memory of a process with 110 seats less that of one with ten, each seat
+  registered, beating and waiting for mail on a connection of its own.
 - **Rows 83 to 89** are budgets of the canvas, measured in a real Chromium that paints in software, on the page as
   shipped, with its strict policy, on a `molecule serve` on loopback. 83: the files as they travel, gzipped; the wheel's
   growth is counted deflated. 84: from the start of the navigation to the task behind the frame that painted the map

@@ -188,6 +188,16 @@ def test_every_wish_can_be_set_and_a_mistyped_one_is_told(home: dict[str, str]) 
     assert line_of({**home, **ONE, "MOLECULE_MCP_CHANNEL": "maybe"}).startswith("MOLECULE_MCP_CHANNEL: ")
 
 
+@requirement("O2")
+def test_the_page_tells_every_setting_and_its_default() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| `") and len(line.split("|")) == 5]
+    told = {row[1].strip(" `"): row[2].strip(" `").replace(",", "") for row in rows}
+    defaults = Wishes()
+    wanted = {name: str(getattr(defaults, name)).removesuffix(".0") for name in Wishes.__struct_fields__}
+    assert {name: value.lower() for name, value in wanted.items()} == told
+
+
 @requirement("G6")
 def test_a_seat_that_is_printed_shows_no_token(home: dict[str, str]) -> None:
     config = read_configuration({**home, **ONE})
