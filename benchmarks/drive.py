@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -11,6 +13,7 @@ from msgspec import Struct
 from benchmarks.figures import Failed
 from benchmarks.load import DEADLINE_SECONDS, Outcome, Plan
 from benchmarks.machine import ROOT
+from benchmarks.nuisance import Mischief, Nuisance
 from benchmarks.servers import Server, clean_environment
 
 T = TypeVar("T", bound=Struct)
@@ -40,9 +43,7 @@ def drive(server: Server, plan: Plan) -> Cost:
 def run_client(server: Server, module: str, plan: Struct, shape: type[T]) -> tuple[T, float]:
     """Lets a client work off its plan: the outcome, and the CPU seconds of the server from when all connections stood
     until all was done."""
-    with subprocess.Popen(
-        [sys.executable, "-m", module], cwd=ROOT, env=clean_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as client:
+    with _client(module) as client:
         overdue = threading.Timer(DEADLINE_SECONDS * 2, client.kill)
         overdue.start()
         try:
@@ -58,6 +59,32 @@ def run_client(server: Server, module: str, plan: Struct, shape: type[T]) -> tup
     if not answer or client.returncode:
         raise LoadFailed("the load client met an error, or came to no end; it may stand above")
     return msgspec.json.decode(answer, type=shape), after - before
+
+
+@contextmanager
+def misbehaving(plan: Nuisance) -> Iterator[list[Mischief]]:
+    """While the block runs, others misbehave; what they did stands in the list afterwards."""
+    did: list[Mischief] = []
+    with _client("benchmarks.nuisance") as client:
+        overdue = threading.Timer(DEADLINE_SECONDS * 2, client.kill)
+        overdue.start()
+        try:
+            _tell(client, msgspec.json.encode(plan))
+            if _answer(client) != b"ready\n":
+                raise LoadFailed("those who shall misbehave did not get ready")
+            yield did
+            _tell(client, b"stop")
+            answer = _answer(client)
+        finally:
+            overdue.cancel()
+    if not answer:
+        raise LoadFailed("those who misbehave met an error; it may stand above")
+    did.append(msgspec.json.decode(answer, type=Mischief))
+
+
+def _client(module: str) -> "subprocess.Popen[bytes]":
+    command, pipe = [sys.executable, "-m", module], subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, env=clean_environment(), stdin=pipe, stdout=pipe)
 
 
 def _tell(client: "subprocess.Popen[bytes]", line: bytes) -> None:

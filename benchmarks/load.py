@@ -80,12 +80,19 @@ class _Request(Struct):
     params: _Params
 
 
-class _Claimed(Struct):
+class Claimed(Struct):
+    """A message that was handed out, as far as it matters here."""
+
     seq: int
     request_body: _Request
 
 
-_CLAIMED = msgspec.json.Decoder(list[_Claimed])
+_CLAIMED = msgspec.json.Decoder(list[Claimed])
+
+
+def number_of(row: Claimed) -> int:
+    """The number of a message."""
+    return int(row.request_body.params.message.messageId[-_NUMBER_DIGITS:], 16)
 
 
 class Work:
@@ -118,12 +125,12 @@ class Work:
         self.reply_times.append(time.perf_counter() - self.sent_at[number])
         self._look()
 
-    def claimed(self, rows: list[_Claimed]) -> None:
+    def claimed(self, rows: list[Claimed]) -> None:
         """Messages were handed out."""
         now = time.perf_counter()
         self.claims += 1
         for row in rows:
-            number = int(row.request_body.params.message.messageId[-_NUMBER_DIGITS:], 16)
+            number = number_of(row)
             self.seen.add(number)
             self.delivery_times.append(now - self.sent_at[number])
 
@@ -221,11 +228,16 @@ class Sender(Exchange):
         if number is None:
             return
         self._number = number
-        name = self._name(number).encode()
+        name = self.name(number).encode()
         self.work.sent_at[number] = time.perf_counter()
-        self.write(self._heads[number % len(self._heads)] + name + _BETWEEN + name + self._tail)
+        self.write(self.request(number, name))
 
-    def _name(self, number: int) -> str:
+    def request(self, number: int, name: bytes) -> bytes:
+        """A message as it travels; its number says to whom."""
+        return self._heads[number % len(self._heads)] + name + _BETWEEN + name + self._tail
+
+    def name(self, number: int) -> str:
+        """An id that ends with a number."""
         start = f"{self.work.chance.getrandbits(72):018x}"
         version = 4
         if self.work.plan.ordered_ids:

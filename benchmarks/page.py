@@ -18,7 +18,7 @@ prints the same table, `scripts/bench --help` tells the rest.
 How to read it: figures are CPU time of the server process or ratios within one run, because the time on the clock says
 more about a machine's other guests than about us; rows about waiting have times all the same. The limits of rates and
 of chains (docs/floods.md) are lifted for the measured servers: a crowd that sends as fast as it can is what they stop.
-Their cost is in the figures. U is uvicorn (uvloop,
+Their cost is in the figures, and row 18 is with them. U is uvicorn (uvloop,
 httptools, no access log) with an application that reads the body and answers two bytes. A ratio is the median of the
 ratios of several rounds, in each of which both sides run in turns. "info" marks what no bar is set for.
 """
@@ -46,9 +46,15 @@ _CONDITIONS = """\
 - **Row 13**: one organisation, 200 departments of 500, one seat of ten with a card and a heartbeat. The product's own
   handlers and rules in process, answers encoded; about 700 bytes a row. `serve` answers the whole list once more.
 - **Row 14**: CPU time and resident memory at the first answer to `GET /health`, with a store that exists.
-- **Rows 15 and 16**: the installed command, on a real `molecule serve`. 15: CPU time and resident memory when its host has
-  read the answer to `initialize`. 16: resident memory of a process with 110 seats less that of one with ten, each seat
-  registered, beating and waiting for mail on a connection of its own.
+- **Rows 15 and 16**: the installed command, on a real `molecule serve`. 15: CPU time and resident memory when its host
+  has read the answer to `initialize`. 16: resident memory of a process with 110 seats less that of one with ten, each
+  seat registered, beating and waiting for mail on a connection of its own.
+- **Rows 18 and 19**: twenty agents write to twenty others, 60 messages a second at an even pace; ten of those poll and
+  ten are pushed to. The same work is done by itself and beside trouble, in turns on one server; times are from when a
+  message was due. 18: the server's own limits of rates hold; one agent sends as fast as it is answered over four
+  connections, half of it to an agent that takes calls and never answers. 19: 500 sockets that come again when they are
+  cut off: a quarter each sends a head byte by byte, sends a file byte by byte, gets 8 MiB and reads a byte a second,
+  listens to all events and reads a byte a second.
 - **Rows 83 to 89** are budgets of the canvas, measured in a real Chromium that paints in software, on the page as
   shipped, with its strict policy, on a `molecule serve` on loopback. 83: the files as they travel, gzipped; the wheel's
   growth is counted deflated. 84: from the start of the navigation to the task behind the frame that painted the map

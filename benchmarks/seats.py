@@ -18,6 +18,18 @@ def make_seats(server: Server, place: Place, name: str, count: int) -> list[Seat
     return asyncio.run(make())
 
 
+def make_pushed(server: Server, place: Place, name: str, port: int) -> Seat:
+    """A workspace beside them, whose agent the server calls on this machine."""
+
+    async def make() -> Seat:
+        async with Api(f"http://127.0.0.1:{server.port}", place.admin_token()) as api:
+            asked = {"name": name, "delivery_mode": "push", "url": f"http://127.0.0.1:{port}/a2a"}
+            made = await api.post("/workspaces", asked)
+        return Seat(made["id"], made["connection"]["auth_token"])
+
+    return asyncio.run(make())
+
+
 def first_messages(server: Server, seats: list[Seat]) -> list[str]:
     """Lets each workspace write to itself once; returns the ids of the rows, which serve as cursors."""
 

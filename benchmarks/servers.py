@@ -67,11 +67,14 @@ def new_place() -> Iterator[Place]:
 
 
 @contextmanager
-def molecule(place: Place) -> Iterator[Server]:
-    """`molecule serve` with its own defaults, but for the limits of rates and chains, which are lifted."""
+def molecule(place: Place, *, is_lifted: bool = True, **settings: str) -> Iterator[Server]:
+    """`molecule serve` with its own defaults and these settings; the limits of rates and chains are lifted, unless it
+    is them that are looked at."""
     port = free_port()
     command = [str(Path(sys.prefix, "bin", "molecule")), "serve", "--port", str(port)]
-    with _serving([*command, "--state-dir", str(place.folder)], port, place.folder) as server:
+    more = {f"MOLECULE_{name.upper()}": value for name, value in settings.items()}
+    environment = {**(_lifted() if is_lifted else {}), **more}
+    with _serving([*command, "--state-dir", str(place.folder)], port, place.folder, more=environment) as server:
         yield server
 
 
@@ -131,12 +134,14 @@ def _lifted() -> dict[str, str]:
 
 
 @contextmanager
-def _serving(command: list[str], port: int, folder: Path, *, cwd: Path | None = None) -> Iterator[Server]:
+def _serving(
+    command: list[str], port: int, folder: Path, *, cwd: Path | None = None, more: dict[str, str] | None = None
+) -> Iterator[Server]:
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
             command,
             cwd=cwd or folder,
-            env={**clean_environment(), **_lifted()},
+            env={**clean_environment(), **(more or {})},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

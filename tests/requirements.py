@@ -121,7 +121,7 @@ NOW = {
     "C81": "Connect wizard: each snippet as written turns every check green (canvas R81).",
     "G4": "Prompt documentation is rendered from the registry; three snapshots, one command writes them anew.",
     "G5": "Ten drift tests; a tool that is missing from one adapter fails.",
-    "G6": "`molecule mcp`: each error of configuration is one line and exit 2; a token file; a refused single seat is 3.",
+    "G6": "`molecule mcp`: each error of configuration is one line and exit 2; token files; a refused single seat is 3.",
     "G7": "Each workspace has its own register, heartbeat and reader; one that fails stops no other one; many servers.",
     "G8": "Tokens: register, rotate, clear; an unknown workspace is an error and never borrows a token.",
     "G9": "One merged inbox; every form of a message names the seat that it came to, but in single mode.",
@@ -130,6 +130,8 @@ NOW = {
     "G14": "Of several processes one leads, by a lock with fencing; what a dead or ending one held comes at once.",
     "G15": "Push by handshake or setting, again until a tool call names it; texts of others are made harmless.",
     "G16": "Permission requests of the host are received, shown and kept.",
+    "N1": "The server's own MCP endpoint: an address and a token are enough, in both eras of the protocol; a session "
+    "is its credential's alone and outlives the process; the public conformance suite and the Inspector pass.",
     "G13": "The MCP dispatcher: both eras, calls side by side, progress, cancellation, no input ends it.",
     "A1": "The house: imports, fences, circles, table ownership, sizes, clocks.",
     "A2": "Every named query is prepared on both engines.",

@@ -21,7 +21,7 @@ from molecule_core.edges.files import FileEdge
 from molecule_core.edges.inbox import InboxEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.mcp import McpEdge
-from molecule_core.edges.mcp_host import Additions, ServerHost
+from molecule_core.edges.mcp_host import Additions, Means, ServerHost
 from molecule_core.edges.memory import MemoryEdge
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.operations import OperationsEdge, RetentionFigures, Sources, StoreFigures
@@ -262,20 +262,10 @@ class Server:
         )
 
     def _mcp_edge(self, guards: Guards, org: OrgReader) -> McpEdge:
-        clock, limits, additions = self._clock, self.settings.limits, self._mcp_additions
-        host = ServerHost(
-            lambda call, wish: self.app.ask(call, wish),  # noqa: PLW0108 - the app is made after its routes
-            org,
-            lambda: self.wakeups.closing,
-            clock=clock,
-            ids=self._ids,
-            settings=self.settings,
-            version=self.version,
-            additions=additions,
-        )
-        self.mcp = McpEdge(
-            host, guards, org, self.live, clock=clock, randomness=self._randomness, limits=limits, additions=additions
-        )
+        means = Means(self._clock, self._ids, self._randomness, self.settings, self.version, self._mcp_additions)
+        # The app is made after its routes.
+        host = ServerHost(lambda call, wish: self.app.ask(call, wish), org, lambda: self.wakeups.closing, means)  # noqa: PLW0108
+        self.mcp = McpEdge(host, guards, org, self.live, means)
         return self.mcp
 
     def _driver(self, org: OrgReader) -> Delivery:
@@ -345,7 +335,7 @@ class Server:
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
         await asyncio.gather(self._org.sweep(""), self._retention.begin())  # in one commit: a start should be quick
-        work = [self._timers.work(), self.delivery.work()]
+        work = [self._timers.work(), self.delivery.work(alone=not self.store.shared)]
         if self.store.shared:
             work += [follow(self.store, self.wakeups), self._keep_saving()]
         self._workers = [asyncio.create_task(each) for each in work]

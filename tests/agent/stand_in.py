@@ -34,6 +34,10 @@ class StandIn:
         self.died = asyncio.Event()
         self.tokens: list[str] = []
         self.news = asyncio.Event()
+        self.slow: asyncio.Event | None = None
+        """It answers nothing before this is set."""
+        self.strange: list[Any] = []
+        """What it answers instead, to the next questions for mail."""
 
     def put(self, id_: str) -> None:
         """Somebody sends a message."""
@@ -54,6 +58,8 @@ class StandIn:
         self.asked.append((method, path))
         self.bodies.append(body)
         self.tokens.append(token)
+        if self.slow is not None:
+            await self.slow.wait()
         for part, error in self.refuses.items():
             if part in path:
                 raise error
@@ -72,6 +78,8 @@ class StandIn:
 
     async def _answer(self, path: str, body: Any, query: dict[str, Any]) -> Any:
         match path.rsplit("/", 1)[1]:
+            case "activity" if "claim" in query and self.strange:
+                return self.strange.pop()
             case "activity" if "claim" in query:
                 return await self._claimed(query)
             case "activity":

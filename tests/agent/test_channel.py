@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from molecule_core.agent import words
 from molecule_core.agent.channel import METHOD, Channel
 from molecule_core.agent.config import Wishes
 from molecule_core.agent.hosts import wants_channel
 from molecule_core.agent.inbox import Inbox, Key
 from molecule_core.agent.permissions import Permissions
+from molecule_core.wire.inbox import InboxMessage
 from tests.agent.letters import letter
 from tests.clocks import FakeClock, settle
 from tests.requirements import requirement
@@ -87,6 +89,26 @@ async def test_what_no_tool_call_named_is_pushed_again_later_and_later(clock: Fa
             await clock.advance(wait)
             assert len(pushed.told) == count
         assert [each["meta"].get("pushes", "1") for each in pushed.told] == ["1", "2", "3", "4", "5"]
+
+
+@requirement("G13", "G15")
+async def test_a_message_that_cannot_be_pushed_holds_up_no_other_one(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pushing(clock) as pushed:
+        poison, good = letter(), letter()
+        as_ever = words.pushed
+
+        def breaks(message: InboxMessage, **how: Any) -> tuple[str, dict[str, str]]:
+            assert message is not poison
+            return as_ever(message, **how)
+
+        monkeypatch.setattr(words, "pushed", breaks)
+        pushed.inbox.add(poison)
+        pushed.inbox.add(good)
+        await clock.advance(1)
+        await clock.advance(60)
+        assert pushed.ids == [good.activity_id] * 2
 
 
 @requirement("G15")

@@ -213,6 +213,21 @@ async def test_a_removed_workspace_is_left_for_good_and_others_go_on(
         assert life.ids == ["m-1"]
 
 
+@requirement("G7", "G13")
+@pytest.mark.parametrize(
+    "answer", [None, 5, "text", {"rows": []}, [None, 7, {}], [{"id": 5, "seq": "x", "attempt": []}]]
+)
+async def test_no_answer_of_a_server_makes_a_seat_deaf(
+    answer: Any, server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    server.strange = [answer]
+    server.put("m-1")
+    async with alive(tmp_path, clock, server) as life:
+        await clock.advance(5)
+        assert server.strange == []
+        assert "m-1" in life.ids
+
+
 @requirement("G10")
 async def test_past_its_bound_the_reader_stops_and_nothing_is_dropped(
     server: StandIn, clock: FakeClock, tmp_path: Path

@@ -221,6 +221,34 @@ async def test_a_process_that_follows_can_pop_what_the_leader_holds_and_says_who
     assert left["messages"] == []
 
 
+@requirement("G9", "G13")
+async def test_a_first_look_waits_until_what_waits_is_known_and_says_where_it_is_not(
+    server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    server.put("m-1")
+    server.slow = asyncio.Event()
+    async with desk_of(tmp_path, clock, server) as desk:
+        looking = [asyncio.create_task(desk.verbs.peek(PeekArguments())), asyncio.create_task(desk.wait(0))]
+        await settle()
+        assert not any(each.done() for each in looking)
+        await clock.advance(6)
+        peeked, waited = await bounded(asyncio.gather(*looking))
+        server.slow.set()
+        late = (await bounded(desk.verbs.peek(PeekArguments())))["messages"]
+
+    assert (peeked["messages"], waited["message"]) == ([], None)
+    assert "workspace w is being connected and may have mail; call again" in peeked["note"] == waited["note"]
+    assert [message["activity_id"] for message in late] == ["m-1"]
+
+
+@requirement("G9", "G13")
+async def test_the_first_look_at_an_empty_seat_is_not_held_by_the_server(
+    server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    async with desk_of(tmp_path, clock, server) as desk:
+        assert await bounded(desk.verbs.peek(PeekArguments())) == {"messages": [], "note": ""}
+
+
 @requirement("G7")
 async def test_what_is_wrong_with_a_seat_is_noted_where_a_model_looks(clock: FakeClock, tmp_path: Path) -> None:
     good = StandIn(clock, "good")

@@ -107,11 +107,16 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "login-link": ["--state-dir", "--port", "--org", "--person"],
         "dead-letters": ["list", "show", "requeue", "discard"],
         "chains": ["list", "show", "release", "end"],
+        "memory": ["list", "search", "forget", "keys"],
         "doctor": serve,
         "backup": ["--state-dir", "--database", "COPY"],
         "prune": ["--state-dir", "--port", "--dry-run"],
         "restore": ["--state-dir", "--database", "COPY"],
         "admin": ["token"],
+        "mcp": ["environment"],
+        "tool": ["--json", "--workspace", "--list"],
+        "peers": ["--workspace"],
+        "info": ["--workspace"],
     }
     assert flags.keys() == VERBS.keys()
     for verb, wanted in flags.items():

@@ -35,6 +35,7 @@ COMMAND_LINE_ONLY = {
     errors.LoginLinkFailed,
     errors.OrgFileFailed,
     errors.ChainsFailed,
+    errors.MemoryFailed,
     errors.PruneFailed,
 }
 NOT_FROM_OUTSIDE = {
@@ -265,6 +266,23 @@ async def _of_another_workspace(world: World) -> Reply:
     return await ask(world.server.port, "GET", f"/workspaces/{world.seat.id}", headers=headers)
 
 
+async def _for_all_from_below(world: World) -> Reply:
+    child = await world.server.seat("Child", parent_id=world.seat.id)
+    body = {"content": "hello", "scope": "GLOBAL"}
+    return await world.ask("POST", f"/workspaces/{child.id}/memories", body, token=child.token)
+
+
+async def _what_a_peer_remembers(world: World) -> Reply:
+    path, body = f"/workspaces/{world.peer.id}/memories", {"content": "hello", "scope": "TEAM"}
+    memory = await world.ask("POST", path, body, token=world.peer.token)
+    return await world.ask("DELETE", f"/workspaces/{{id}}/memories/{memory.json['id']}", token=world.seat.token)
+
+
+async def _one_memory_too_many(world: World) -> Reply:
+    await world.ask("POST", "/workspaces/{id}/memories", {"content": "one"})
+    return await world.ask("POST", "/workspaces/{id}/memories", {"content": "two"})
+
+
 def _versioned(version: str) -> Provoke:
     async def provoke(world: World) -> Reply:
         body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {}}
@@ -333,6 +351,10 @@ PROVOKED: dict[str, Provoke] = {
     "rate_limited": _third_login,
     "talk_to_user_disabled": _silenced,
     "cursor_gone": _simple("GET", "/workspaces/{id}/activity?since_id=nobody"),
+    "scope_forbidden": _for_all_from_below,
+    "memory_of_another": _what_a_peer_remembers,
+    "too_many_kept": _one_memory_too_many,
+    "version_mismatch": _simple("POST", "/workspaces/{id}/memory", {"key": "k", "value": 1, "if_match_version": 2}),
     "stale_attempt": _ack_of_an_old_attempt,
     "not_dead": _requeue_of_what_was_discarded,
     "attempt_missing": _ack_without_an_attempt,
@@ -350,6 +372,7 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         header_seconds=1,
         body_seconds=1,
         inbox_unhandled=3,
+        memories=1,
         connections=8,
         attachment_bytes=500,
         chain_hops=1,

@@ -86,7 +86,7 @@ async def hosted(
     server: Running, token: str, era: Era, path: str = "/mcp", headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[Hosted]:
     """The official SDK's client at an address of the endpoint, with nothing but a token."""
-    sent = {"Authorization": f"Bearer {token}", **(headers or {})}
+    sent = {"Authorization": f"Bearer {token}"} if headers is None else headers
     async with httpx2.AsyncClient(headers=sent, timeout=IN_PROCESS_SECONDS * 6) as http:
         transport = streamable_http_client(server.url + path, http_client=http)
         async with Client(transport, mode=_MODES[era]) as client:

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
     ops, peer, person = await server.seat("Ops"), await server.seat("Peer"), await server.person()
     await server.let_broadcast(ops.id)
     waiting = await person.send(ops.id, "hello")
-    arguments = {
+    wishes: dict[str, dict[str, Any]] = {
         "reply_to_workspace": {"text": "hi", "peer_id": peer.id},
         "send_message_to_user": {"message": "hi"},
         "update_agent_card": {"card": {"name": "Ops"}},
@@ -61,18 +62,12 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
         "inbox_pop": {"activity_id": waiting["activity_id"]},
         "commit_memory": {"content": "the shop opens at nine"},
         "kv_set": {"key": "a", "value": "b"},
-    }.get(spec.name, {})
+    }
+    arguments = wishes.get(spec.name, {})
     async with hosted(server, ops.token, "stateless") as host:
         result = await host.result(spec.name, **arguments)
-    if spec.name in _LATER:
-        assert result.is_error
-        return
     assert not result.is_error, result
     assert set(spec.output_schema["properties"]) >= set(result.structured_content)
-
-
-# Declared already, and their routes come with another part of this version.
-_LATER = {"commit_memory", "recall_memory"}
 
 
 @requirement("P3", "G11")
@@ -97,7 +92,7 @@ async def test_a_refusal_of_a_route_is_told_to_the_model_with_what_to_do(server:
     grandchild = await server.seat("Grandchild", parent_id=child.id)
     async with hosted(server, ops.token, era) as host:
         said = await host.refused("reply_to_workspace", text="hi", peer_id=grandchild.id)
-        assert "may" in said
+        assert "cannot communicate per hierarchy rules" in said
         assert "broadcast" in await host.refused("broadcast_message", message="hi")
 
 

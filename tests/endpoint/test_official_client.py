@@ -15,7 +15,7 @@ def era(request: pytest.FixtureRequest) -> Era:
     return chosen
 
 
-@requirement("G1")
+@requirement("N1")
 async def test_a_host_with_an_address_and_a_token_receives_a_message_and_answers_it(server: Running, era: Era) -> None:
     ops, person = await server.seat("Ops"), await server.person()
     receipt = await person.send(ops.id, "Is the shop open?")
@@ -36,7 +36,7 @@ async def test_a_host_with_an_address_and_a_token_receives_a_message_and_answers
     ]
 
 
-@requirement("G1")
+@requirement("N1")
 @pytest.mark.parametrize("path", ["/mcp", None])
 async def test_both_addresses_are_the_workspace_of_the_token(server: Running, era: Era, path: str | None) -> None:
     ops = await server.seat("Ops")
@@ -51,5 +51,6 @@ async def test_each_era_agrees_on_its_own_version_and_tells_the_convention(serve
     async with hosted(server, ops.token, era) as host:
         assert host.client.protocol_version == {"handshake": "2025-11-25", "stateless": "2026-07-28"}[era]
         assert "reply_to_workspace" in (host.client.instructions or "")
+        assert host.client.server_info is not None
         assert host.client.server_info.name == "molecule"
         assert host.client.server_capabilities.resources is None

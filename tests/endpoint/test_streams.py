@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from msgspec import Struct
 
 from molecule_core.wire.mcp import Calling, Extra, Outcome
+from molecule_core.wire.toolspec import ToolSpec
 from tests.clocks import FakeClock, settle
 from tests.endpoint.additions import Nothing
 from tests.endpoint.additions import _spec as spec_of
@@ -38,7 +39,7 @@ class Chatter:
     """A tool that tells as much progress as it is let, and one that tells nothing until it is let go."""
 
     def __init__(self) -> None:
-        self.specs = (spec_of("chatter"), spec_of("silence"))
+        self.specs: Sequence[ToolSpec] = (spec_of("chatter"), spec_of("silence"))
         self.extra = Extra()
         self.told = 0
         self.ended = asyncio.Event()
@@ -190,7 +191,7 @@ async def test_a_client_that_reads_nothing_is_cut_and_its_call_ends(
     await until_answering(timed, 0)
 
 
-@requirement("G1")
+@requirement("N1")
 async def test_a_standing_stream_shows_signs_of_life_and_a_second_one_replaces_it(
     timed: Running, clock: FakeClock
 ) -> None:

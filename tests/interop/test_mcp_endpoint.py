@@ -42,7 +42,7 @@ def test_the_tools_are_pinned_without_addresses() -> None:
     assert list(faults(packages)) == []
 
 
-@requirement("G1")
+@requirement("N1")
 @pytest.mark.parametrize("suite", ["active", "all"])
 async def test_the_public_conformance_suite_passes(tested: Running, tools: Path, suite: str) -> None:
     ops = await tested.seat("Ops")
@@ -72,7 +72,7 @@ async def _inspected(server: Running, tools: Path, token: str, era: str, *wish: 
     )
 
 
-@requirement("G1")
+@requirement("N1")
 @pytest.mark.parametrize("era", ["legacy", "modern", "auto"])
 async def test_the_inspector_lists_and_calls_our_tools_in_each_era(server: Running, tools: Path, era: str) -> None:
     ops = await server.seat("Ops")
@@ -89,7 +89,7 @@ async def test_the_inspector_lists_and_calls_our_tools_in_each_era(server: Runni
     assert ops.id in called.out
 
 
-@requirement("G1")
+@requirement("N1")
 async def test_the_inspector_loads_a_tool_without_an_error(server: Running, tools: Path) -> None:
     ops = await server.seat("Ops")
     wish = ("--method", "tools/call", "--tool-name", "list_peers", "--load", "--load-requests", "200")

@@ -190,7 +190,7 @@ async def test_a_removed_workspace_is_refused_and_its_memories_go_with_retention
 def search_of(seat: Seat) -> dict[str, Any]:
     """A search on the shelves of a workspace that is gone, past all rules."""
     owner = seat.id.replace("-", "")
-    wish = {"shelves": f"_l{owner} _t{owner}", "words": "plum", "prefix": 0}
+    wish: dict[str, Any] = {"shelves": f"_l{owner} _t{owner}", "words": "plum", "prefix": 0}
     return {**wish, "before": (1 << 63) - 1, "namespace": None, "count": 9}
 
 
@@ -212,8 +212,8 @@ async def test_each_limit_is_a_setting_and_is_told_with_its_number(engine: Engin
             denied = await refused(commit(seat, content, namespace=namespace))
             assert (denied.status, number in str(denied)) == (422, True)
         await commit(seat, "é" * 10, namespace="12345")
-        for number in range(2):
-            await commit(seat, f"number {number}")
+        for each in range(2):
+            await commit(seat, f"number {each}")
         denied = await refused(commit(seat, "one more"))
         assert (denied.status, denied.code, "3 memories" in str(denied)) == (409, "too_many_kept", True)
         await commit(other, "others may")

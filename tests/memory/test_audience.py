@@ -62,7 +62,7 @@ def test_each_scope_is_read_by_whom_the_table_names_and_by_nobody_else(world: Wo
 
 @requirement("M36")
 def test_only_a_workspace_at_the_top_writes_for_all_and_leaves_it_when_it_moves(world: World) -> None:
-    ids = people(world)
+    ids, draft = people(world), Draft("for all", Scope.GLOBAL, "", "workspace:x")
     for name, parent in BELOW.items():
         draft = Draft("for all", Scope.GLOBAL, name, "workspace:x")
         found = world.refusal_or(world.writer.commit(ids[name], draft))
@@ -91,8 +91,7 @@ def test_what_a_removed_workspace_remembered_goes_with_it(world: World, scope: S
     ids = people(world)
     author = ids["other root"]
     kept = [world.commit(ids["lead"], f"kept {number}", Scope.TEAM).content for number in range(2)]
-    for number in range(5):
-        memory = world.commit(author, f"gone {number}", scope)
+    memory = [world.commit(author, f"gone {number}", scope) for number in range(5)][-1]
     seat = world.registry.living(author)
     world.registry.put(msgspec.structs.replace(seat, removed_at=1, rev=2))
     reader = ids["lead"]

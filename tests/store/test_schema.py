@@ -1,4 +1,6 @@
-"""One schema, two engines: the same tables with the same columns, and opening a store again changes nothing."""
+"""One schema, two engines: the same tables with the same columns, and opening a store again changes nothing.
+
+What an engine searches memories by is its own: on SQLite virtual tables, on PostgreSQL an index that is no btree."""
 
 import apsw
 import asyncpg
@@ -18,8 +20,8 @@ def _sqlite(place: str) -> tuple[Columns, Indexes]:
     columns: Columns = {
         (str(table), str(name)): (str(kind).lower(), not (required or key), int(str(key)))
         for table, name, kind, required, key in connection.execute(
-            'SELECT m.name, c.name, c.type, c."notnull", c.pk FROM sqlite_schema m, pragma_table_info(m.name) c'
-            " WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%'"
+            'SELECT m.name, c.name, c.type, c."notnull", c.pk FROM pragma_table_list m, pragma_table_info(m.name) c'
+            " WHERE m.schema = 'main' AND m.type = 'table' AND m.name NOT LIKE 'sqlite%'"
         )
     }
     indexes: Indexes = {}
@@ -55,6 +57,7 @@ async def _postgres(place: str) -> tuple[Columns, Indexes]:
         for name, table, unique, of in await connection.fetch(
             "SELECT i.relname, t.relname, x.indisunique, array_agg(a.attname ORDER BY a.attnum)"
             " FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid"
+            " JOIN pg_am m ON m.oid = i.relam AND m.amname = 'btree'"
             " JOIN pg_attribute a ON a.attrelid = i.oid JOIN pg_namespace n ON n.oid = t.relnamespace"
             " WHERE n.nspname = 'public' AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conindid = i.oid)"
             " GROUP BY 1, 2, 3"

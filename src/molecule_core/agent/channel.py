@@ -7,6 +7,7 @@ is pushed again, later and later.
 Above: engine. Below: inbox, words.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from molecule_core.agent.waiting import pause
 from molecule_core.ground.clock import Clock
 from molecule_core.wire.toolspec import Runtime
 
+_log = logging.getLogger("molecule.agent")
 METHOD = "notifications/claude/channel"
 _LONG = 86_400.0
 
@@ -56,15 +58,22 @@ class Channel:
             now = self._clock.monotonic()
             for entry in [each for each in self._inbox.entries() if each.push_at <= now]:
                 if self._inbox.find(entry.message.activity_id, entry.message.arrival_workspace_id):
-                    await self._push(entry)
+                    await self._try(entry)
             ends = min((each.push_at for each in self._inbox.entries()), default=now + _LONG)
             await self._clock.wait(self._inbox.change(), max(0.0, ends - self._clock.monotonic()))
 
+    async def _try(self, entry: Entry) -> None:
+        """A message that cannot be pushed must not keep the others from it; it can still be fetched."""
+        try:
+            await self._push(entry)
+        except Exception:
+            _log.exception("message %s could not be pushed", entry.message.activity_id)
+
     async def _push(self, entry: Entry) -> None:
-        content, meta = words.pushed(entry.message, single=self._single, runtime=Runtime.CLAUDE_CODE)
-        if entry.pushes:
-            meta["pushes"] = str(entry.pushes + 1)
         wait = min(self._wishes.repush_most_seconds, self._wishes.repush_seconds * 2.0 ** min(entry.pushes, 32))
         entry.pushes += 1
         entry.push_at = self._clock.monotonic() + wait
+        content, meta = words.pushed(entry.message, single=self._single, runtime=Runtime.CLAUDE_CODE)
+        if entry.pushes > 1:
+            meta["pushes"] = str(entry.pushes)
         await self._notify(METHOD, {"content": content, "meta": meta})

@@ -65,6 +65,8 @@ class Wishes(Struct, frozen=True, kw_only=True):
     """Mail that was on its way when the network broke comes after so long; mail that is held is taken anew as often."""
     inbox_messages: Annotated[int, Meta(ge=1, le=10_000)] = 200
     """Of one workspace, unread; beyond it nothing more is taken from the server."""
+    first_look_seconds: Annotated[float, Meta(ge=0, le=60)] = 5
+    """A tool that shows mail waits at most so long until each seat was looked at for the first time."""
     follow_seconds: Seconds = 2
     """How often a process looks whether the one that reads the inbox is gone."""
     retry_seconds: Seconds = 1

@@ -98,6 +98,7 @@ class CursorFile:
             raise Fenced
         # Not flushed to the disk: after a power cut the server still has everything that counts.
         fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
+        fresh.touch(mode=0o600)
         fresh.write_text(written(remembered), encoding="ascii")
         fresh.replace(self.path)
 

@@ -54,6 +54,12 @@ class AgentHost:
         """From now on calls are served; those that came before are too."""
         self._worker.set_result(worker)
 
+    def give_up(self, error: Exception) -> None:
+        """There will be no worker; every call is told so."""
+        if not self._worker.done():
+            self._worker.set_exception(error)
+            self._worker.exception()  # it is told to whoever calls, and to nobody else
+
     async def call(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
         """Runs a tool. Raises ToolError."""
         worker = await asyncio.shield(self._worker)

@@ -79,6 +79,7 @@ class Process:
             task.cancel()
         await asyncio.gather(reading, working, return_exceptions=True)
         await session.close()
+        await self._clock.wait(stdio.close(), _LAST_SECONDS)
         return code
 
     def _ends(self, code: int) -> None:
@@ -93,22 +94,26 @@ class Process:
 
     async def _work(self, stdio: Stdio, host: AgentHost, session: Session) -> None:
         await self._clock.wait(stdio.spoke.wait(), self._config.wishes.start_seconds)
-        from molecule_core.agent.engine import Engine
-
-        engine = Engine(
-            self._config,
-            clock=self._clock,
-            card=host.card,
-            client=host.client,
-            refused=self._refused,
-        )
-        engine.seats.start()
-        host.begin(engine)
         try:
-            await engine.push_to(session.notify, session.initialized)
+            engine = self._engine(host)
+        except Exception as error:
+            _log.exception("this agent cannot work")
+            host.give_up(error)
+            return
+        host.begin(engine)
+        pushing = asyncio.create_task(engine.push_to(session.notify, session.initialized))
+        try:
             await asyncio.get_running_loop().create_future()
         finally:
+            pushing.cancel()
             await asyncio.shield(engine.stop())
+
+    def _engine(self, host: AgentHost) -> Any:
+        from molecule_core.agent.engine import Engine
+
+        engine = Engine(self._config, clock=self._clock, card=host.card, client=host.client, refused=self._refused)
+        engine.seats.start()
+        return engine
 
     def _offered(self, client: dict[str, Any]) -> Mapping[str, Any]:
         offers = wants_channel(self._config.wishes.channel, client)

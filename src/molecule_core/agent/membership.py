@@ -71,6 +71,8 @@ class Membership:
         self.url = seat.url
         self.state = "waiting"
         self.trouble = ""
+        self.looked = asyncio.Event()
+        """Set once it is known what waits here, or that this cannot be known now."""
         self._seat = seat
         self._file = file
         self._acks = Acks(seat.id, file)
@@ -113,6 +115,7 @@ class Membership:
                 await self._lead()
             except Removed:
                 self.state, self.trouble = "removed", "this workspace was removed by its operator"
+                self.looked.set()
                 _log.warning("workspace %s was removed; this agent goes on without it", self.id)
                 return
             except (SteppedDown, Fenced):
@@ -129,10 +132,13 @@ class Membership:
                 if self._leadership.take(self._file.load().fence):
                     break
                 self.state, self.trouble = "following", ""
+                self.looked.set()
             except OSError as error:
                 self._troubled(f"its lock file cannot be used: {error.strerror}")
             await pause(self._clock, self._wishes.follow_seconds * self._dice())
         self._acks.begin(self._leadership.fence)
+        self.state = "waiting"
+        self.looked.clear()
 
     def _dice(self) -> float:
         return 0.75 + 0.5 * self._shared.randomness.bits(16) / (1 << 16)
@@ -147,7 +153,9 @@ class Membership:
                 back_off.reset()
                 self.state, self.trouble, self._failures = "leading", "", 0
                 await self._work()
-            except (NoAnswer, ApiError, OSError) as error:
+            except (Removed, SteppedDown, Fenced):
+                raise
+            except Exception as error:  # whatever a server answers, this seat goes on
                 self._judge(error)
                 least = error.problem.get("retry_after") if isinstance(error, ApiError) else None
                 await pause(self._clock, max(back_off.next(), least if isinstance(least, int | float) else 0))
@@ -163,11 +171,14 @@ class Membership:
                 self._read_token_again()
                 self._troubled(f"the server does not take its token ({error})")
                 return
+        if not isinstance(error, ApiError | NoAnswer | OSError):
+            _log.error("workspace %s: an answer of %s was not understood", self.id, self.url, exc_info=error)
         self.state = "away"
         self._troubled(f"{self.url} does not answer as it should ({str(error) or type(error).__name__}); trying again")
 
     def _troubled(self, text: str) -> None:
         self.trouble = text
+        self.looked.set()
         self._failures += 1
         if self._failures == 1 or self._failures % _EVERY == 0:
             _log.warning("workspace %s: %s", self.id, text)
@@ -240,6 +251,7 @@ class Membership:
                 raise result
 
     async def _wait_for_ever(self) -> None:
+        self.looked.set()
         await asyncio.get_running_loop().create_future()
 
     async def _beat(self) -> None:
@@ -288,11 +300,12 @@ class Membership:
             rows = await self.api().get(
                 self._path("activity"),
                 claim=self._wishes.lease_seconds,
-                wait=self._wishes.hold_seconds,
+                wait=self._wishes.hold_seconds if self.looked.is_set() else 0,
                 limit=min(room + self._run_out(), _PAGE),
                 include="peer_info",
             )
             await self._taken([row for row in rows if isinstance(row, dict)])
+            self.looked.set()
 
     def _run_out(self) -> int:
         """Of what is held, how much the server will hand out once more: that is no news and takes no room."""

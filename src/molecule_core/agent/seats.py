@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from molecule_core.agent.membership import Membership
 from molecule_core.agent.neutral import line
+from molecule_core.ground.clock import Clock
 from molecule_core.wire.toolspec import ToolError
 
 
@@ -38,6 +39,13 @@ class Seats:
         for task in giving:
             task.cancel()
         await asyncio.gather(*giving, return_exceptions=True)
+
+    async def looked(self, clock: Clock, seconds: float) -> None:
+        """Waits at most so long until what waits in each seat is known."""
+        end = clock.monotonic() + seconds
+        for each in self._by_id.values():
+            if not each.looked.is_set():
+                await clock.wait(each.looked.wait(), max(0.0, end - clock.monotonic()))
 
     def named(self, workspace_id: str) -> Membership:
         """The seat of this id. Raises ToolError if it is none of ours."""
@@ -76,6 +84,6 @@ class Seats:
                 told.append(f"the inbox of workspace {each.id} is read by {whose} of this agent")
             elif each.trouble:
                 told.append(f"workspace {each.id}: {each.trouble}")
-            elif each.state == "waiting":
-                told.append(f"workspace {each.id} is being connected")
+            elif not each.looked.is_set():
+                told.append(f"workspace {each.id} is being connected and may have mail; call again in a moment")
         return "; ".join(told)

@@ -62,6 +62,9 @@ class Output(Protocol):
     async def write(self, data: bytes) -> None:
         """Writes all of them. Raises OSError."""
 
+    async def close(self) -> None:
+        """Returns when all of them are out."""
+
 
 class Stdio:
     """The two streams of this process. `spoke` is set when something was written for the first time."""
@@ -101,6 +104,12 @@ class Stdio:
             _log.warning("%s lines of standard input were too long and were left out", self._lines.too_long)
         self._told = self._lines.too_long
 
+    async def close(self) -> None:
+        """Returns when all that was sent has been taken. The streams are as they were: others may go on using them."""
+        await self._output.close()
+        for handle in (sys.stdin.fileno(), sys.stdout.fileno()):
+            os.set_blocking(handle, True)
+
     async def send(self, message: dict[str, Any]) -> None:
         """One message as one line. Raises OSError."""
         await self._output.write(msgspec.json.encode(message) + b"\n")
@@ -126,6 +135,7 @@ class _Pipe(asyncio.Protocol):
     def __init__(self) -> None:
         self._transport: asyncio.WriteTransport | None = None
         self._free = asyncio.Event()
+        self._ended = asyncio.Event()
         self._lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -136,6 +146,7 @@ class _Pipe(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         self._lost = True
         self._free.set()
+        self._ended.set()
 
     def pause_writing(self) -> None:
         self._free.clear()
@@ -151,6 +162,12 @@ class _Pipe(asyncio.Protocol):
         self._transport.write(data)
         await self._free.wait()
 
+    async def close(self) -> None:
+        """Returns when all is out, or nobody is there."""
+        if self._transport is not None:
+            self._transport.close()
+            await self._ended.wait()
+
 
 class _File:
     """Output to a file, which never makes one wait."""
@@ -162,6 +179,9 @@ class _File:
         """Writes all of it. Raises OSError."""
         while data:
             data = data[os.write(self._handle, data) :]
+
+    async def close(self) -> None:
+        """Nothing is on its way."""
 
 
 async def _output(handle: int) -> Output:

@@ -54,6 +54,8 @@ class Verbs:
         """The next message that was not shown yet, as soon as there is one. When time is up: the oldest that was shown
         and is still open, if there is one."""
         began = self._clock.monotonic()
+        if asked.timeout_secs < self._wishes.first_look_seconds:
+            await self._seats.looked(self._clock, self._wishes.first_look_seconds)
         while True:
             self.look()
             entry = next((each for each in self._inbox.entries() if not each.shown), None)
@@ -77,6 +79,7 @@ class Verbs:
 
     async def peek(self, asked: PeekArguments) -> dict[str, Any]:
         """The oldest messages that wait."""
+        await self._seats.looked(self._clock, self._wishes.first_look_seconds)
         self.look()
         shown = [self._show(entry) for entry in list(self._inbox.entries())[: asked.limit]]
         rest = len(self._inbox) - len(shown)

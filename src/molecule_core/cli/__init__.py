@@ -71,6 +71,12 @@ def _dead_letters() -> click.Command:
     return command
 
 
+def _memory() -> click.Command:
+    from molecule_core.cli.memory import command
+
+    return command
+
+
 def _org() -> click.Command:
     from molecule_core.cli.org import command
 
@@ -127,6 +133,7 @@ VERBS = {
     "info": ("Tell what the server knows of a workspace.", _info),
     "admin": ("The server's own token.", _admin),
     "chains": ("Message chains that ran into a limit.", _chains),
+    "memory": ("What workspaces remember: list, search, forget.", _memory),
     "backup": ("Copy the store while it is in use.", _backup),
     "restore": ("Put a copy back.", _restore),
     "prune": ("Delete what is old and handled now, or say what would go.", _prune),

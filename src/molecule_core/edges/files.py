@@ -14,7 +14,7 @@ from molecule_core.access.model import Kind, Role
 from molecule_core.edges.forms import FileBegins, read_form
 from molecule_core.edges.messages import sender_of
 from molecule_core.edges.routes import EVERYBODY, WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
-from molecule_core.edges.sending import Sending
+from molecule_core.edges.sending import Sending, new_turns
 from molecule_core.ground.errors import NoPreview
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.attachments import OCTETS, PICTURE_HEAD, picture_type
@@ -56,6 +56,7 @@ class FileEdge:
     def __init__(self, files: FileWriter, *, limits: Limits) -> None:
         self._files = files
         self._limits = limits
+        self._turns = new_turns()
 
     def routes(self) -> list[Route]:
         """The rows for the table."""
@@ -105,7 +106,7 @@ class FileEdge:
         file, source = await self._files.read(call.target.id, call.params["file_id"], _reader(call))
         headers = ((b"content-disposition", _disposition(file.name)), _KEPT_BY_NOBODY)
         answer = Answer(b"", 200, headers, OCTETS.encode(), _BOXED)
-        return Sending(answer, source, patience=self._limits.body_seconds).answer()
+        return Sending(answer, source, self._turns, patience=self._limits.body_seconds).answer()
 
     async def preview(self, call: Call) -> Answer:
         """A picture, to be shown. What it is, its first bytes say, and not its sender."""
@@ -119,7 +120,7 @@ class FileEdge:
             raise
         headers = ((b"content-disposition", b"inline"), _KEPT_BY_NOBODY)
         answer = Answer(b"", 200, headers, kind.encode(), _BOXED)
-        return Sending(answer, source, patience=self._limits.body_seconds).answer()
+        return Sending(answer, source, self._turns, patience=self._limits.body_seconds).answer()
 
 
 async def _receive(upload: Upload, form: AsyncIterator[FileBegins | bytes]) -> None:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.live import Live
-from molecule_core.edges.mcp_host import Additions, ServerHost
+from molecule_core.edges.mcp_host import Means, ServerHost
 from molecule_core.edges.mcp_outlets import Channels, Id, Outlet, Standing, working_on
 from molecule_core.edges.mcp_rules import (
     NO_SESSION,
@@ -35,10 +35,7 @@ from molecule_core.edges.mcp_rules import (
 from molecule_core.edges.mcp_sessions import McpSession, Sessions
 from molecule_core.edges.operations import McpFigures
 from molecule_core.edges.routes import WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
-from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import InvalidJson, TooManyOpen
-from molecule_core.ground.ids import Randomness
-from molecule_core.ground.limits import Limits
 from molecule_core.org.reader import OrgReader
 from molecule_core.wire.jsonrpc import INVALID_REQUEST
 from molecule_core.wire.mcp import STATELESS_VERSIONS, Eras, Session
@@ -61,25 +58,16 @@ class RpcMessage(Struct):
 class McpEdge:
     """The routes of MCP."""
 
-    def __init__(
-        self,
-        host: ServerHost,
-        guards: Guards,
-        org: OrgReader,
-        live: Live,
-        *,
-        clock: Clock,
-        randomness: Randomness,
-        limits: Limits,
-        additions: Additions | None = None,
-    ) -> None:
+    def __init__(self, host: ServerHost, guards: Guards, org: OrgReader, live: Live, means: Means) -> None:
         self._host = host
         self._guards = guards
         self._org = org
-        self._limits = limits
-        self._additions = additions
-        self.channels = Channels(clock, limits, live.has_ended)
-        self.sessions = Sessions(self._begin, self.channels, clock=clock, randomness=randomness, limits=limits)
+        self._additions = means.additions
+        self._limits = limits = means.settings.limits
+        self.channels = Channels(means.clock, limits, live.has_ended)
+        self.sessions = Sessions(
+            self._begin, self.channels, clock=means.clock, randomness=means.randomness, limits=limits
+        )
         self._stateless = Counter[str]()
         self._ending: set[asyncio.Task[None]] = set()
         live.when_ended = self.channels.end_those_over

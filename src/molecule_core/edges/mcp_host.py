@@ -15,7 +15,7 @@ from molecule_core.edges.app import Wish
 from molecule_core.edges.mcp_outlets import Outlet, current
 from molecule_core.edges.routes import Answer, Call
 from molecule_core.ground.clock import Clock
-from molecule_core.ground.ids import Ids
+from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.ground.settings import Settings
 from molecule_core.ground.text import is_client_id
 from molecule_core.org.reader import OrgReader
@@ -54,6 +54,17 @@ class Additions(Protocol):
 
     def answered(self, message: Message) -> None:
         """A client has answered what it was asked."""
+
+
+class Means(NamedTuple):
+    """What the endpoint is given: time, ids, chance, settings, and, on a test server, more tools."""
+
+    clock: Clock
+    ids: Ids
+    randomness: Randomness
+    settings: Settings
+    version: str
+    additions: Additions | None
 
 
 class Doing(NamedTuple):
@@ -117,19 +128,8 @@ class ServerHost:
     name = "molecule"
     instructions = INSTRUCTIONS
 
-    def __init__(
-        self,
-        ask: Ask,
-        org: OrgReader,
-        closing: Callable[[], bool],
-        *,
-        clock: Clock,
-        ids: Ids,
-        settings: Settings,
-        version: str,
-        additions: Additions | None = None,
-    ) -> None:
-        self.version = version
+    def __init__(self, ask: Ask, org: OrgReader, closing: Callable[[], bool], means: Means) -> None:
+        self.version = means.version
         self.locals: Mapping[str, Verb] = {
             "reply_to_workspace": self._reply,
             "get_runtime_identity": self._identity,
@@ -141,12 +141,12 @@ class ServerHost:
         self._ask = ask
         self._org = org
         self._closing = closing
-        self._clock = clock
-        self._ids = ids
-        self._limits = settings.limits
-        self._public_url = settings.url
-        self._additions = additions
-        self._tools = (*TOOLS, *(additions.specs if additions is not None else ()))
+        self._clock = means.clock
+        self._ids = means.ids
+        self._limits = means.settings.limits
+        self._public_url = means.settings.url
+        self._additions = means.additions
+        self._tools = (*TOOLS, *(() if means.additions is None else means.additions.specs))
         self._held: OrderedDict[tuple[str, str, str], int] = OrderedDict()
 
     def tools(self) -> Sequence[ToolSpec]:

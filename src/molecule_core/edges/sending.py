@@ -5,13 +5,19 @@ Above: `edges/protocol.py` hands the connection over; it ends with the answer. B
 
 import asyncio
 import logging
+import socket
 from typing import Any, Protocol
 
 from molecule_core.edges.heads import head_of
 from molecule_core.edges.routes import Answer
 
 # Read and sent at once: large enough that a file is not thousands of turns, small enough for many downloads.
-_PIECE = 256 << 10
+_PIECE = 64 << 10
+# Pieces under way at once, of all downloads together: between two turns of the loop no more than that is copied, so a
+# crowd that begins at the same moment does not hold up everybody else.
+_PIECES_AT_ONCE = 2
+# What the system takes from us and has not sent: without a bound it takes megabytes for a client that reads nothing.
+_UNSENT = 128 << 10
 _log = logging.getLogger("molecule.http")
 
 
@@ -27,12 +33,18 @@ class Source(Protocol):
         """Nothing more is read."""
 
 
+def new_turns() -> asyncio.Semaphore:
+    """What all that a server sends in this way shares: they take turns, piece by piece."""
+    return asyncio.Semaphore(_PIECES_AT_ONCE)
+
+
 class Sending(asyncio.Protocol):
     """Sends the head of an answer and then a source. A client that takes nothing for `patience` seconds is cut off."""
 
-    def __init__(self, answer: Answer, source: Source, *, patience: float) -> None:
+    def __init__(self, answer: Answer, source: Source, turns: asyncio.Semaphore, *, patience: float) -> None:
         self._answer = answer
         self._source = source
+        self._turns = turns
         self._patience = patience
         self._drained: asyncio.Future[None] | None = None
         self._cut: asyncio.TimerHandle | None = None
@@ -45,6 +57,7 @@ class Sending(asyncio.Protocol):
         """Begins. (What a client says behind its question is not listened to.)"""
         del data
         self._transport, self._connections = transport, connections
+        _bound_unsent(transport)
         self._head = head_of(self._answer, (), rate, keep_alive=False, length=self._source.size)
         transport.set_protocol(self)
         connections.add(self)
@@ -55,11 +68,12 @@ class Sending(asyncio.Protocol):
             self._transport.write(self._head)
             left = self._source.size
             while left > 0 and await self._has_taken():
-                piece = await self._source.read(min(_PIECE, left))
+                async with self._turns:
+                    piece = await self._source.read(min(_PIECE, left))
+                    self._transport.write(piece)
                 if not piece:  # cut short meanwhile: the client sees by the length that it has not got all
                     break
                 left -= len(piece)
-                self._transport.write(piece)
             if left > 0:
                 self._transport.abort()
             else:
@@ -100,3 +114,10 @@ class Sending(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """The server stops: an answer that has begun may be taken to its end, as long as the server waits."""
+
+
+def _bound_unsent(transport: asyncio.Transport) -> None:
+    """Where the system can be told."""
+    bare = transport.get_extra_info("socket")
+    if bare is not None and bare.family != socket.AF_UNIX and hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)

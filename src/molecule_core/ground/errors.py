@@ -381,6 +381,10 @@ class ChainsFailed(MoleculeError):
     """that did not work: {reason}"""
 
 
+class MemoryFailed(MoleculeError):
+    """that did not work: {reason}"""
+
+
 class OrgFileFailed(MoleculeError):
     """that did not work: {reason}"""
 

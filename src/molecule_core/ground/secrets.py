@@ -86,6 +86,8 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _LEAST = 6
+# What ends a sentence or a bracket, and no value.
+_BEHIND = ".?:)]}"
 _PLACEHOLDER = re.compile(
     r"[\[<{(*$%].*|[x*.…-]+|(?:your|some)[-_ ]?\S*|change_?me\S*|example\S{0,6}|placeholder|https?://.*|[\w.]+\(.*",
     re.IGNORECASE,
@@ -129,19 +131,15 @@ def redact_secrets(text: str) -> tuple[str, int]:
 
 
 def _without_value(found: re.Match[str]) -> str:
-    return found[1] + (found[4] or "") + REDACTED
+    bare = found[6] or ""
+    return found[1] + (found[4] or "") + REDACTED + bare[len(bare.rstrip(_BEHIND)) :]
 
 
 def _looks_like_a_value(found: re.Match[str]) -> bool:
     """Whether what is assigned looks chosen or made: a word of the language does not, nor what stands for a value."""
     _, name, sign, quote, quoted, bare = found.groups()
-    value = quoted or bare.rstrip(".!?:)]}")
-    if (
-        len(value) < _LEAST
-        or (bare and bare.endswith(")"))
-        or _PLACEHOLDER.fullmatch(value)
-        or value.lower() in _SAID_OF
-    ):
+    value = quoted or bare.rstrip(_BEHIND)
+    if len(value) < _LEAST or _PLACEHOLDER.fullmatch(value) or value.lower() in _SAID_OF:
         return False
     has_digit, has_letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
     if quote:

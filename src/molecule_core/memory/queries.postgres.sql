@@ -3,11 +3,13 @@
 -- name: newest_memories
 -- the newest memories on some shelves, newest first
 SELECT m.no, m.id, m.org_id, m.workspace_id, m.scope, m.namespace, m.shelf, m.content, m.written_by, m.created_at
-FROM unnest(string_to_array(:shelves, ' ')) AS s (shelf) CROSS JOIN LATERAL (
-    SELECT * FROM memories x
-    WHERE x.shelf = s.shelf AND x.no < :before AND (CAST(:namespace AS TEXT) IS NULL OR x.namespace = :namespace)
-    ORDER BY x.no DESC LIMIT :count
-) m ORDER BY m.no DESC LIMIT :count;
+FROM memories m WHERE m.no IN (
+    SELECT t.no FROM unnest(string_to_array(:shelves, ' ')) AS s (shelf) CROSS JOIN LATERAL (
+        SELECT x.no FROM memories x
+        WHERE x.shelf = s.shelf AND x.no < :before AND (CAST(:namespace AS TEXT) IS NULL OR x.namespace = :namespace)
+        ORDER BY x.no DESC LIMIT :count
+    ) t ORDER BY t.no DESC LIMIT :count
+) ORDER BY m.no DESC;
 
 -- name: search_memories
 -- the newest memories on some shelves that hold all of these words; the last may be the beginning of one

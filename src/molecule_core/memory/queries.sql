@@ -31,11 +31,13 @@ SELECT count(*) FROM memories WHERE workspace_id = :workspace_id;
 -- name: newest_memories
 -- the newest memories on some shelves, newest first
 SELECT m.no, m.id, m.org_id, m.workspace_id, m.scope, m.namespace, m.shelf, m.content, m.written_by, m.created_at
-FROM json_each('["' || replace(:shelves, ' ', '","') || '"]') s JOIN memories m ON m.no IN (
-    SELECT x.no FROM memories x
-    WHERE x.shelf = s.value AND x.no < :before AND (CAST(:namespace AS TEXT) IS NULL OR x.namespace = :namespace)
-    ORDER BY x.no DESC LIMIT :count
-) ORDER BY m.no DESC LIMIT :count;
+FROM memories m WHERE m.no IN (
+    SELECT t.no FROM json_each('["' || replace(:shelves, ' ', '","') || '"]') s JOIN memories t ON t.no IN (
+        SELECT x.no FROM memories x
+        WHERE x.shelf = s.value AND x.no < :before AND (CAST(:namespace AS TEXT) IS NULL OR x.namespace = :namespace)
+        ORDER BY x.no DESC LIMIT :count
+    ) ORDER BY t.no DESC LIMIT :count
+) ORDER BY m.no DESC;
 
 -- name: search_memories
 -- the newest memories on some shelves that hold all of these words; the last may be the beginning of one

@@ -82,14 +82,23 @@ class Delivery:
         health = self._health.get(workspace_id)
         return health.open_until if health is not None and health.open_until > self._clock.now() else None
 
-    async def work(self) -> None:
-        """Runs until the wake-ups close; then lets go of the pushes under way."""
+    async def work(self, *, alone: bool) -> None:
+        """Runs until the wake-ups close; then lets go of the pushes under way. `alone`: no other process pushes for
+        this store, so what is under way according to it is not under way any more."""
+        if alone:
+            await self._take_over()
         while not self._wakeups.closing:
             await self._wakeups.until(PUSHES, self._look, _LOOK_AGAIN_SECONDS)
         under_way = list(self._flying)
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _take_over(self) -> None:
+        try:
+            await self._pushing.take_over()
+        except (StoreUnavailable, ServerBusy):
+            _log.warning("the pushes of the process before this one are tried again when their leases end")
 
     # -- whose turn it is ----------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 Above: `delivery`, which talks to the agents. Below: handing, letters, rules, store. Nothing here touches the network.
 """
 
+import asyncio
 from collections.abc import Generator
 from functools import partial
 from typing import Any
@@ -51,6 +52,9 @@ PARKED_SECONDS = 60
 # A lease outlives the push by the time that it takes to write down what came of it.
 _LEASE_MARGIN_SECONDS = 10
 _SUMMARY_LENGTH = 80
+_ALL = 1 << 31
+# Commands that are handed in at once, so that they share commits and leave room for others.
+_TOGETHER = 256
 
 
 class Pushing:
@@ -124,6 +128,27 @@ class Pushing:
             return WriteSet(None, [handout(push.workspace_id, push.seq, push.attempt, self._clock.now(), None)])
 
         await self._store.run(Command(org_id, inbox_keys(push.workspace_id), decide))
+
+    async def take_over(self) -> None:
+        """Only for a process that has the store to itself: whoever holds leases on pushes is dead, so that they need
+        not be waited for."""
+        due = await self.due(_ALL)
+        for start in range(0, len(due), _TOGETHER):
+            found = (self._org.workspace(workspace_id) for workspace_id, _ in due[start : start + _TOGETHER])
+            commands = (
+                Command(seat.org_id, inbox_keys(seat.id), partial(self._taking_over, seat.id)) for seat in found if seat
+            )
+            await asyncio.gather(*map(self._store.run, commands))
+
+    def _taking_over(self, workspace_id: str) -> Decision[None]:
+        seat, now = self._org.workspace(workspace_id), self._clock.now()
+        if seat is None or seat.removed or seat.delivery_mode != PUSH:
+            return WriteSet(None)
+        inbox = yield from inbox_of(workspace_id)
+        heads = yield from _heads(workspace_id, inbox, now, seat.max_concurrent_tasks + 1)
+        held = [head for head in heads if head.lease_until > now]
+        writes: list[Statement] = [handout(workspace_id, head.seq, head.attempt, now, None) for head in held]
+        return WriteSet(None, [*writes, ("wake_target", {"workspace_id": workspace_id, "due": now})] if held else [])
 
     def _held(self, push: Push) -> Generator[Step, Any, MessageState | None]:
         """How a message stands, if this push still holds it: its lease may have ended, somebody else may have it."""

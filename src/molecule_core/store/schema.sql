@@ -330,7 +330,7 @@ CREATE TABLE memories (
     created_at BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX memories_by_id ON memories (id);
-CREATE INDEX memories_by_shelf ON memories (shelf, no);
+CREATE INDEX memories_by_shelf ON memories (shelf, no, namespace);
 CREATE INDEX memories_by_workspace ON memories (workspace_id, no);
 CREATE UNIQUE INDEX memories_by_content ON memories (workspace_id, content_hash);
 

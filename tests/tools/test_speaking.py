@@ -1,0 +1,70 @@
+"""What is lost between agent and server is asked again only where that can do nothing twice."""
+
+from typing import Any
+
+import pytest
+
+from molecule_core.agent.speaking import Speaker
+from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.wire.toolspec import ToolError
+from tests.clocks import FakeClock, SeededRandomness
+from tests.requirements import requirement
+
+
+class Losing(Api):
+    """A client whose first answers are lost, or are refusals for the moment."""
+
+    def __init__(self, *troubles: Exception) -> None:
+        super().__init__("http://127.0.0.1:9")
+        self.troubles = list(troubles)
+        self.asked: list[str] = []
+
+    async def call(self, method: str, path: str, **more: Any) -> Any:
+        self.asked.append(path)
+        if self.troubles:
+            raise self.troubles.pop(0)
+        return {"status": "ok"}
+
+
+class Hurried(FakeClock):
+    """A clock for which every wait is over at once."""
+
+    async def wait(self, signal: Any, seconds: float) -> bool:
+        signal.close() if hasattr(signal, "close") else signal.cancel()
+        return False
+
+
+def speaker(api: Api) -> Speaker:
+    return Speaker(api, clock=Hurried(), randomness=SeededRandomness())
+
+
+BUSY = ApiError(503, {"error": "too much is waiting", "code": "server_busy"})
+
+
+@requirement("P2", "G1")
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("GET", "/workspaces/a/activity", None),
+        ("POST", "/workspaces/a/notify", {"idempotency-key": "k"}),
+        ("POST", "/workspaces/a/activity/ack", None),
+    ],
+)
+async def test_what_can_do_nothing_twice_is_asked_again(method: str, path: str, headers: dict[str, str] | None) -> None:
+    async with (api := Losing(NoAnswer("gone"), NoAnswer("gone"))):
+        assert await speaker(api).call(method, path, headers=headers) == {"status": "ok"}
+        assert api.asked == [path] * 3
+
+
+@requirement("P2", "G1")
+async def test_what_may_have_been_done_is_not_asked_again_but_what_was_refused_for_now_is() -> None:
+    async with (api := Losing(NoAnswer("gone"))):
+        with pytest.raises(ToolError, match="did not answer") as lost:
+            await speaker(api).call("POST", "/workspaces/a/memories", body={})
+        assert (lost.value.code, len(api.asked)) == ("no_answer", 1)
+    async with (api := Losing(BUSY, BUSY)):
+        assert await speaker(api).call("POST", "/workspaces/a/memories", body={}) == {"status": "ok"}
+    async with (api := Losing(*[BUSY] * 9)):
+        with pytest.raises(ToolError, match="too much is waiting") as refused:
+            await speaker(api).call("POST", "/workspaces/a/memories", body={})
+        assert refused.value.code == "server_busy"
