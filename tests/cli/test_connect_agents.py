@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import sys
 import tomllib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -138,3 +139,24 @@ async def test_the_pages_one_command_works_as_it_is_written_when_the_token_is_pa
                 assert await connecting.ended() == 0, connecting.said
         assert "connected, " in connecting.said
         assert token not in connecting.said
+
+
+@requirement("C81", "G24")
+async def test_the_lines_for_langchain_give_a_program_the_tools_of_the_seat(home: Home, port: int) -> None:
+    async with serving(home.state, port), client(port) as admin:
+        said = await home.connect("langchain", "--workspace", "Ops", "--create")
+        assert said.code == 0, said
+        (seat,) = await admin.get("/workspaces")
+        await admin.send(seat["id"], "are you there?")
+        program = said.out + (
+            "by_name = {tool.name: tool for tool in molecule_tools}\n"
+            "waiting = by_name['wait_for_message'].invoke({'timeout_secs': 30})\n"
+            "by_name['send_message_to_user'].invoke({'message': 'I am.'})\n"
+            "print(waiting)\n"
+        )
+        env = agents_environment(home.folder / "program")
+        async with started(sys.executable, "-c", program, env=env) as process:
+            assert await process.ended() == 0, process.said
+            assert "are you there?" in await process.output()
+        chat = await admin.get(f"/workspaces/{seat['id']}/chat-history")
+        assert [each["content"] for each in chat["messages"]] == ["are you there?", "I am."]
