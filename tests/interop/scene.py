@@ -94,10 +94,15 @@ class Scene:
         self.told = told
         self.secrets: dict[str, str] = {}
 
-    def configure(self, *others: Sitting, tapped: bool = False) -> None:
+    @property
+    def tap(self) -> tuple[str, ...]:
+        """What to put before the command that the host is told, so that the lines of the wire are written down."""
+        return (sys.executable, str(TAP), str(self.home.path / "lines"))
+
+    def configure(self, *others: Sitting, before: tuple[str, ...] = ()) -> None:
         """What `molecule connect` does to the host's file, for our seat and others, with each token in a file of its
-        own. `tapped`: the lines of the wire are written down."""
-        command = (sys.executable, str(TAP), str(self.home.path / "lines"), *MCP) if tapped else MCP
+        own. `before`: what stands before our command."""
+        command = (*before, *MCP)
         for each in (self.ops, *others):
             self.home.write(f"~/{each.seat.id}.token", each.seat.token)
             edited = with_seat(self.told, self.home.read(self.told.file), command, self._configured(each))
@@ -122,6 +127,10 @@ class Scene:
         settings = environment(self.home.path / ".molecule", self.ops.server.port, HOME=str(self.home.path))
         async with started(MOLECULE, "connect", self.host.name, *flags, env=settings, cwd=self.home.project) as process:
             yield process
+
+    def offered(self, asked: Asked) -> set[str]:
+        """The tools of ours that the model may call at once, by their bare names."""
+        return {name.removeprefix(self.host.prefix) for name in asked.tools if name.startswith(self.host.prefix)}
 
     async def run(self, *steps: Step) -> Visit:
         """The host runs to its end; its model plays the steps."""

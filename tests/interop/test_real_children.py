@@ -40,7 +40,7 @@ def is_done(_asked: Asked) -> str:
 @pytest.mark.parametrize("host", [CODEX_CLI], ids=[CODEX_CLI.name], indirect=True)
 async def test_a_child_of_a_real_host_uses_the_seat_beside_its_parent_and_takes_nothing_from_it(scene: Scene) -> None:
     activity_id = await scene.ops.writes(QUESTION)
-    scene.configure(tapped=True)
+    scene.configure(before=scene.tap)
 
     def looks_around(_asked: Asked) -> Call:
         return Call("list_peers", {})

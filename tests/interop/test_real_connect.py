@@ -28,7 +28,7 @@ async def test_a_real_host_that_was_connected_is_seen_answers_and_is_disconnecte
     assert scene.home.read(scene.told.file) == before
     later = await scene.run()
     assert later.went_well, later.told
-    assert [name for name in later.mind.asked[0].tools if name.startswith(scene.host.prefix)] == []
+    assert scene.offered(later.mind.asked[0]) == set()
 
 
 @requirement("X1", "G15")

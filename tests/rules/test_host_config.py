@@ -188,6 +188,14 @@ def test_codex_is_told_to_wait_for_us_and_to_ask_nobody_unless_a_person_said_oth
 
 
 @requirement("G24")
+def test_claude_code_is_told_to_wait_for_us_unless_a_person_said_otherwise() -> None:
+    made = with_seat(host("claude-code"), "", COMMAND, ONE)
+    assert json.loads(made)["mcpServers"]["molecule"]["alwaysLoad"] is True
+    own = made.replace('"alwaysLoad": true', '"alwaysLoad": false')
+    assert with_seat(host("claude-code"), own, COMMAND, ONE) == own
+
+
+@requirement("G24")
 def test_a_table_of_one_line_is_edited_as_such() -> None:
     text = 'mcp_servers = { files = { command = "f" } } # all\n'
     made = with_seat(host("codex"), text, COMMAND, ONE)

@@ -19,7 +19,7 @@ HOOK_EVENTS = ("SessionStart", "UserPromptSubmit")
 HOOK_VERB = "inbox-hook"
 _HOOK_SECONDS = 10
 # What a person may have set otherwise than we would, and then means.
-_LEFT_ALONE = ("default_tools_approval_mode", "required", "startup_timeout_sec")
+_LEFT_ALONE = ("alwaysLoad", "default_tools_approval_mode", "required", "startup_timeout_sec")
 _ABSENT = object()
 
 

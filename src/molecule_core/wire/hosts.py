@@ -147,7 +147,11 @@ def entry(host: Host, command: Sequence[str], seats: Sequence[Mapping[str, Any]]
     if host.name == "opencode":
         return {"type": "local", "command": list(command), "enabled": True, "environment": told}
     common = {"command": program, "args": arguments, "env": told}
-    if host.name in ("claude-code", "cursor"):
+    if host.name == "claude-code":
+        # Claude Code begins its first turn without servers that are not ready within a second or two, and hides most
+        # tools behind a search; told so, it does neither.
+        return {"type": "stdio", **common, "alwaysLoad": True}
+    if host.name == "cursor":
         return {"type": "stdio", **common}
     if host.name == "codex":
         # Codex refuses tools that act when nobody can be asked, and begins a turn without servers that are not ready
