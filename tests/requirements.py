@@ -121,7 +121,7 @@ NOW = {
     "C81": "Connect wizard: each snippet as written turns every check green (canvas R81).",
     "G4": "Prompt documentation is rendered from the registry; three snapshots, one command writes them anew.",
     "G5": "Ten drift tests; a tool that is missing from one adapter fails.",
-    "G6": "`molecule mcp`: each error of configuration is one line and exit 2; token files; a refused single seat is 3.",
+    "G6": "`molecule mcp`: each error of configuration is one line, exit 2; token files; a refused single seat is 3.",
     "G7": "Each workspace has its own register, heartbeat and reader; one that fails stops no other one; many servers.",
     "G8": "Tokens: register, rotate, clear; an unknown workspace is an error and never borrows a token.",
     "G9": "One merged inbox; every form of a message names the seat that it came to, but in single mode.",

@@ -330,6 +330,27 @@ async def test_a_cursor_that_the_server_does_not_know_resets_this_workspace_alon
         assert [row.attempt for row in second.rows] == [1, 1]
 
 
+@requirement("G8", "G10")
+async def test_workspaces_whose_ids_share_their_first_8_characters_have_nothing_in_common(
+    clock: FakeClock, tmp_path: Path
+) -> None:
+    servers = [StandIn(clock, f"019c1f0e-7a00-7000-8000-00000000000{number}") for number in range(3)]
+    for number, server in enumerate(servers):
+        server.put("same id")
+        server.put(f"of {number}")
+    async with alive(tmp_path, clock, *servers) as life:
+        middle = life.seats[servers[1].workspace_id]
+        await middle.handle("same id", 1)
+        await middle.handle("of 1", 1)
+        assert life.ids == ["same id", "of 0", "same id", "of 2"]
+    async with alive(tmp_path, clock, *servers) as life:
+        await settle(200)
+        assert life.ids == ["same id", "of 0", "same id", "of 2"]
+
+    assert [server.open_ids for server in servers] == [["same id", "of 0"], [], ["same id", "of 2"]]
+    assert [set(server.tokens) for server in servers] == [{f"token-of-{server.workspace_id}"} for server in servers]
+
+
 @requirement("G14")
 async def test_a_second_process_follows_and_takes_over_at_once_what_the_first_held(
     server: StandIn, clock: FakeClock, tmp_path: Path

@@ -43,7 +43,7 @@ async def test_a_host_name_that_is_not_ours_is_refused(line: Line) -> None:
 
 
 async def test_only_the_token_of_a_workspace_speaks(plain: Running, line: Line) -> None:
-    person = await plain.admin.post(f"/orgs/{(await plain.admin.get('/orgs'))[0]['id']}/persons", {"name": "Ann"})
+    person = await plain.admin.post(f"/orgs/{(await plain.admin.get('/orgs'))[0]['id']}/people", {"name": "Ann"})
     for token, status in ((person["auth_token"], 403), ("nobody", 401)):
         line.token = token
         assert (await line.post(greeting())).status == status

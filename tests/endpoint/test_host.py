@@ -1,16 +1,22 @@
 """The tools on the server: each is there, each takes the same guards, rates and figures as its route."""
 
 import asyncio
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from molecule_core.agent.config import read_configuration
+from molecule_core.agent.engine import Engine
+from molecule_core.client.calling import Caller
 from molecule_core.edges.routes import WORKSPACE
+from molecule_core.ground.clock import SystemClock
+from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Local, Route, ToolSpec
 from tests.endpoint.hosts import ERAS, Era, calling, hosted, line_of, within
-from tests.engines import Engine
+from tests.engines import Engine as StoreEngine
 from tests.journeys.patience import bounded, refused
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
@@ -40,11 +46,37 @@ async def test_the_server_has_a_way_to_do_every_tool(plain: Running, spec: ToolS
     assert not route.streams and not route.upgrades
 
 
+LOCALS = {spec.call.name for spec in TOOLS if isinstance(spec.call, Local)}
+
+
+def _of_the_agent(place: Path) -> Iterable[str]:
+    """`molecule mcp`."""
+    seat = {"WORKSPACE_ID": "a", "MOLECULE_WORKSPACE_TOKEN": "t", "PLATFORM_URL": "http://127.0.0.1:9"}
+    config = read_configuration({**seat, "CONFIGS_DIR": str(place)})
+    clock, chance = SystemClock(), SystemRandomness()
+    engine = Engine(config, clock=clock, randomness=chance, card=dict, client=dict, refused=lambda _: None)
+    return engine._locals.keys()
+
+
+def _of_one_call(_place: Path) -> Iterable[str]:
+    """`molecule tool` and LangChain."""
+    clock = SystemClock()
+    return Caller([], clock=clock, ids=Ids(clock, SystemRandomness()), runtime="", version="").local_names
+
+
+@requirement("G1", "G5")
+@pytest.mark.parametrize("names", [_of_the_agent, _of_one_call])
+async def test_every_other_host_has_a_way_of_its_own_for_the_same_verbs(
+    names: Callable[[Path], Iterable[str]], tmp_path: Path
+) -> None:
+    assert set(names(tmp_path)) == LOCALS
+
+
 @requirement("G1")
 async def test_the_server_lists_the_registry_and_nothing_else(plain: Running) -> None:
     host = plain.server.mcp._host
     assert tuple(host.tools()) == TOOLS
-    assert host.locals.keys() == {spec.call.name for spec in TOOLS if isinstance(spec.call, Local)}
+    assert host.locals.keys() == LOCALS
 
 
 @requirement("G1")
@@ -61,7 +93,6 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
         "wait_for_message": {"timeout_secs": 1},
         "inbox_pop": {"activity_id": waiting["activity_id"]},
         "commit_memory": {"content": "the shop opens at nine"},
-        "kv_set": {"key": "a", "value": "b"},
     }
     arguments = wishes.get(spec.name, {})
     async with hosted(server, ops.token, "stateless") as host:
@@ -97,7 +128,7 @@ async def test_a_refusal_of_a_route_is_told_to_the_model_with_what_to_do(server:
 
 
 @requirement("S22")
-async def test_tools_take_from_the_same_allowance_as_requests(engine: Engine, place: str, tmp_path: Path) -> None:
+async def test_tools_take_from_the_same_allowance_as_requests(engine: StoreEngine, place: str, tmp_path: Path) -> None:
     async with running(engine, place, tmp_path, limits=within(sends_per_minute=3)) as server:
         ops = await server.seat("Ops")
         async with hosted(server, ops.token, "stateless") as host:

@@ -56,6 +56,17 @@ async def test_what_can_do_nothing_twice_is_asked_again(method: str, path: str, 
         assert api.asked == [path] * 3
 
 
+@requirement("P2", "G10")
+async def test_a_message_with_an_id_of_its_own_is_sent_again_and_one_without_is_not() -> None:
+    path, keyed = "/workspaces/b/a2a", {"params": {"message": {"messageId": "m-1"}}}
+    async with (api := Losing(NoAnswer("gone"))):
+        assert await speaker(api).call("POST", path, body=keyed) == {"status": "ok"}
+    async with (api := Losing(NoAnswer("gone"))):
+        with pytest.raises(ToolError, match="did not answer"):
+            await speaker(api).call("POST", path, body={"params": {"message": {}}})
+        assert api.asked == [path]
+
+
 @requirement("P2", "G1")
 async def test_what_may_have_been_done_is_not_asked_again_but_what_was_refused_for_now_is() -> None:
     async with (api := Losing(NoAnswer("gone"))):

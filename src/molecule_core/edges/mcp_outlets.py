@@ -113,7 +113,7 @@ class Channels:
         self._has_ended = has_ended
         self._all: set[Channel] = set()
         self._looking: asyncio.Task[None] | None = None
-        self.cuts = Counter[str]()
+        self.cuts = Counter({ENDED: 0, SLOW: 0, REPLACED: 0})
 
     def __len__(self) -> int:
         return len(self._all)

@@ -328,6 +328,10 @@ class RateLimited(MoleculeError):
 class TooManyOpen(MoleculeError):
     """so many {what} are in use that no more are taken (at most {most}). End one, then try again."""
 
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"retry_after": 5}  # it is up to the caller how soon one ends; not at once, or it would only ask
+
 
 class ServerBusy(MoleculeError):
     """too much is waiting to be written; try again shortly"""
