@@ -53,8 +53,7 @@ def _of_the_agent(place: Path) -> Iterable[str]:
     """`molecule mcp`."""
     seat = {"WORKSPACE_ID": "a", "MOLECULE_WORKSPACE_TOKEN": "t", "PLATFORM_URL": "http://127.0.0.1:9"}
     config = read_configuration({**seat, "CONFIGS_DIR": str(place)})
-    clock, chance = SystemClock(), SystemRandomness()
-    engine = Engine(config, clock=clock, randomness=chance, card=dict, client=dict, refused=lambda _: None)
+    engine = Engine(config, clock=SystemClock(), card=dict, client=dict, refused=lambda _: None)
     return engine._locals.keys()
 
 

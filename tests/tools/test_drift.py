@@ -204,7 +204,7 @@ def _members(schema: object) -> set[str]:
         pytest.param(lambda: msgspec.json.encode([listed(spec) for spec in TOOLS]).decode(), id="descriptions"),
         pytest.param(lambda: tooldocs.instructions(several=True), id="instructions"),
         pytest.param(tooldocs.a2a_for_cli, id="shell"),
-        pytest.param(lambda: mcp_host.INSTRUCTIONS, id="server"),
+        pytest.param(lambda: mcp_host.ServerHost.instructions, id="server"),
         pytest.param(
             lambda: words.instructions(["a", "b"], single=False, poll_seconds=2, runtime=Runtime.BARE), id="agent"
         ),
