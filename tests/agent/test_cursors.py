@@ -32,6 +32,15 @@ def test_what_is_written_is_what_is_read(remembered: Remembered) -> None:
 
 
 @requirement("G10")
+@given(st.text(), st.dictionaries(st.text(), numbers))
+def test_ids_that_no_server_should_give_are_left_out_and_break_no_line(cursor: str, held: dict[str, int]) -> None:
+    text = written(Remembered(cursor=cursor, workspace="w", fence=7, held=held, handled={"m-1": 1}))
+    found = read(text.encode("ascii").decode())
+    assert (found.workspace, found.fence, found.handled) == ("w", 7, {"m-1": 1})
+    assert found.cursor in ("", cursor) and found.held.items() <= held.items()
+
+
+@requirement("G10")
 @given(st.text())
 def test_no_text_whatsoever_stops_a_reader(text: str) -> None:
     assert isinstance(read(text), Remembered)

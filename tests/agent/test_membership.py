@@ -215,7 +215,7 @@ async def test_a_removed_workspace_is_left_for_good_and_others_go_on(
 
 @requirement("G7", "G13")
 @pytest.mark.parametrize(
-    "answer", [None, 5, "text", {"rows": []}, [None, 7, {}], [{"id": 5, "seq": "x", "attempt": []}]]
+    "answer", [None, 5, "text", {"rows": []}, [None, 7, {}], [{"id": 5, "seq": "x", "attempt": []}], [{"id": "é\n"}]]
 )
 async def test_no_answer_of_a_server_makes_a_seat_deaf(
     answer: Any, server: StandIn, clock: FakeClock, tmp_path: Path
@@ -336,18 +336,18 @@ async def test_workspaces_whose_ids_share_their_first_8_characters_have_nothing_
 ) -> None:
     servers = [StandIn(clock, f"019c1f0e-7a00-7000-8000-00000000000{number}") for number in range(3)]
     for number, server in enumerate(servers):
-        server.put("same id")
-        server.put(f"of {number}")
+        server.put("same-id")
+        server.put(f"of-{number}")
     async with alive(tmp_path, clock, *servers) as life:
         middle = life.seats[servers[1].workspace_id]
-        await middle.handle("same id", 1)
-        await middle.handle("of 1", 1)
-        assert life.ids == ["same id", "of 0", "same id", "of 2"]
+        await middle.handle("same-id", 1)
+        await middle.handle("of-1", 1)
+        assert life.ids == ["same-id", "of-0", "same-id", "of-2"]
     async with alive(tmp_path, clock, *servers) as life:
         await settle(200)
-        assert life.ids == ["same id", "of 0", "same id", "of 2"]
+        assert life.ids == ["same-id", "of-0", "same-id", "of-2"]
 
-    assert [server.open_ids for server in servers] == [["same id", "of 0"], [], ["same id", "of 2"]]
+    assert [server.open_ids for server in servers] == [["same-id", "of-0"], [], ["same-id", "of-2"]]
     assert [set(server.tokens) for server in servers] == [{f"token-of-{server.workspace_id}"} for server in servers]
 
 

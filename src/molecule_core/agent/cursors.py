@@ -59,15 +59,24 @@ def _is_word(text: str) -> bool:
     return len(text.split()) <= 1 and text.isprintable() and text.isascii()
 
 
+def _is_id(text: str) -> bool:
+    """Whether a server's id can stand in a line; one that cannot is not remembered."""
+    return text.isascii() and text.isprintable() and text != "" and " " not in text
+
+
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 18
 
 
 def written(remembered: Remembered) -> str:
-    """The same as text; `read` makes the same of it."""
-    lines = [remembered.cursor, f"workspace {remembered.workspace}", f"fence {remembered.fence}"]
-    lines += [f"held {attempt} {id_}" for id_, attempt in remembered.held.items()]
-    lines += [f"handled {attempt} {id_}" for id_, attempt in remembered.handled.items()]
+    """The same as text; `read` makes the same of it, less ids that no server of ours gives."""
+    lines = [
+        remembered.cursor if _is_id(remembered.cursor) else "",
+        f"workspace {remembered.workspace}",
+        f"fence {remembered.fence}",
+    ]
+    lines += [f"held {attempt} {id_}" for id_, attempt in remembered.held.items() if _is_id(id_)]
+    lines += [f"handled {attempt} {id_}" for id_, attempt in remembered.handled.items() if _is_id(id_)]
     return "\n".join(lines) + "\n"
 
 

@@ -313,7 +313,7 @@ class Membership:
         return sum(end <= now for end in self._leases.values())
 
     async def _taken(self, rows: list[dict[str, Any]]) -> None:
-        messages = [replace(message_of(row), arrival_workspace_id=self.id) for row in rows]
+        messages = [replace(message_of(row), arrival_workspace_id=self.id) for row in rows if row.get("id")]
         attempts = {message.activity_id: message.attempt for message in messages}
         places = {str(row.get("id")): row["seq"] for row in rows if isinstance(row.get("seq"), int)}
         ends = self._clock.monotonic() + self._wishes.lease_seconds
