@@ -108,7 +108,7 @@ async def test_a_whole_request_over_the_limit_is_refused_however_its_files_are_c
 async def test_who_may_not_send_is_told_so_before_the_first_byte(plain: Running, seat: Seat, token: str) -> None:
     if token == "viewer":
         person = await plain.person("viewer")
-        token = person._http.headers["authorization"].removeprefix("Bearer ")
+        token = person._headers["authorization"].removeprefix("Bearer ")
     elif token == "stranger":
         token = (await plain.seat("Stranger", org_id=await plain.org("Elsewhere"))).token
     async with wire(plain.port) as connection:

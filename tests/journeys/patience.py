@@ -25,6 +25,7 @@ async def eventually(look: Callable[[], Awaitable[T]], wanted: Callable[[T], boo
     try:
         async with asyncio.timeout(IN_PROCESS_SECONDS):
             while not wanted(found):
+                await checkpoint()  # a look that never waits would else keep the time from passing
                 found = await look()
     except TimeoutError:
         raise AssertionError(f"never seen as wanted; last: {found!r}") from None

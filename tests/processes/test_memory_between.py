@@ -43,7 +43,7 @@ async def test_a_seat_that_one_process_made_is_taken_and_written_to_at_another_a
 
 def person_token(api: Any) -> str:
     """The token that a client of the tests holds."""
-    return str(api._http.headers["authorization"]).removeprefix("Bearer ")
+    return str(api._headers["authorization"]).removeprefix("Bearer ")
 
 
 @requirement("M38", "M3", "M5")
