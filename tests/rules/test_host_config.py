@@ -5,7 +5,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from molecule_core.client import jsonc, toml_text
@@ -114,6 +114,10 @@ def test_what_programs_read_strictly_stays_strict(text: str) -> None:
 @requirement("G24")
 @examples(150)
 @given(st.one_of(jsonc_texts(), strict()))
+@example('{"a":{}, // a note, with "quotes" and {braces}\n"hooks":{},"b":{}}')
+@example('{"a":{}, // a note\n"hooks":{}}')
+@example('{// a note\n"hooks":{}}')
+@example('{"a":{}, // a note\r\n"hooks":{}, // another\r\n"b":{}\r\n}')
 def test_hooks_stand_beside_those_of_others_and_go_without_a_trace(text: str) -> None:
     if not isinstance(jsonc.value_of(text).get("hooks", {}), dict):
         return

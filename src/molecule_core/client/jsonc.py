@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, NoReturn
 
 Path = Sequence[str | int]
 _TRIVIA = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"', re.DOTALL)
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
-_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*[^\n\r]*?\*/[ \t]*)?(?=[\r\n]|$)")
+_REST_OF_LINE = re.compile(r"[ \t]*(?://[^\n\r]*|/\*(?:(?!\*/)[^\n\r])*\*/[ \t]*)?(?=[\r\n]|$)")
 # Deeper than any configuration, and well above where Python's own stack ends.
 _DEEPEST = 100
 
@@ -110,17 +111,33 @@ def _inserted(text: str, node: Node, key: str | int, value: Any, depth: int) -> 
 def _cut(text: str, node: Node, place: int) -> str:
     """Without one member, its comma and the white space before it."""
     members = node.members or []
+    since = members[place - 1][2].end if place else node.start + 1
     start, end = members[place][1], members[place][2].end
+    ends_comment = _ends_line_comment(text[since:start])
     while text[start - 1] in " \t\r\n":
         start -= 1
     comma = _skip(text, end)
     if text[comma] == ",":
-        return text[:start] + text[end:comma] + text[comma + 1 :]
+        return _joined(text, text[:start], text[end:comma] + text[comma + 1 :], ends_comment)
     if place == 0:
         left = text[node.start + 1 : start] + text[end : node.end - 1]
-        return text[: node.start + 1] + (left if left.strip() else "") + text[node.end - 1 :]
+        if not left.strip():
+            return text[: node.start + 1] + text[node.end - 1 :]
+        return _joined(text, text[:start], text[end:], ends_comment)
     comma = _skip(text, members[place - 1][2].end)
-    return text[:comma] + text[comma + 1 : start] + text[end:]
+    return _joined(text, text[:comma] + text[comma + 1 : start], text[end:], ends_comment)
+
+
+def _ends_line_comment(gap: str) -> bool:
+    """Whether the last thing between two members is a comment that only the end of its line ends."""
+    comments = list(_COMMENT.finditer(gap))
+    return bool(comments) and comments[-1][0].startswith("//") and not gap[comments[-1].end() :].strip(" \t\r\n")
+
+
+def _joined(text: str, before: str, after: str, ends_comment: bool) -> str:
+    """What is left of a text, with a new line where the rest would become part of a comment."""
+    needs_line = ends_comment and not after.lstrip(" \t").startswith(("\n", "\r"))
+    return before + (_style(text)[1] if needs_line else "") + after
 
 
 def _at(node: Node, path: Path) -> Node:
