@@ -255,6 +255,14 @@ def test_the_instructions_tell_the_convention_in_one_paragraph_that_hosts_do_not
 # -- the shell ---------------------------------------------------------------------------------------------------------
 
 
+@requirement("G3")
+@pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
+def test_nothing_that_reads_answers_or_acknowledges_is_refused_by_a_host_that_asks_nobody(spec: ToolSpec) -> None:
+    """Codex with the approval policy `never` calls what only reads, and what is neither destructive nor open-world."""
+    hints = spec.annotations
+    assert hints.read_only or not (hints.destructive or hints.open_world) or spec.name == "update_agent_card"
+
+
 @requirement("G4", "G5")
 @pytest.mark.parametrize("spec", [spec for spec in TOOLS if spec.section == "a2a"], ids=lambda spec: spec.name)
 def test_every_a2a_tool_has_a_word_for_the_shell_or_says_that_it_has_none(spec: ToolSpec) -> None:

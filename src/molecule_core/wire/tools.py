@@ -8,8 +8,9 @@ from molecule_core.wire import tooltypes as types
 from molecule_core.wire.toolspec import Annotations, Local, Route, ToolSpec
 
 _READS = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-# What a message does is up to who reads it, and that may be the world outside.
-_SPEAKS = Annotations(read_only=False, destructive=False, idempotent=False, open_world=True)
+# A message stays in the organisation, which is no open world. Codex, where it may ask nobody, does not call what is
+# open or destructive and changes something: an agent whose answers are so would go silent.
+_SPEAKS = Annotations(read_only=False, destructive=False, idempotent=False, open_world=False)
 
 A2A = (
     ToolSpec(
@@ -110,6 +111,8 @@ A2A = (
 
 # It is lent to the caller: nobody else is given it for a while.
 _LENDS = Annotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+# What is acknowledged is still there to be read.
+_SETTLES = _LENDS
 
 INBOX = (
     ToolSpec(
@@ -148,7 +151,7 @@ INBOX = (
         gives=types.Popped,
         call=Local("inbox_pop"),
         section="inbox",
-        annotations=Annotations(read_only=False, destructive=True, idempotent=True, open_world=False),
+        annotations=_SETTLES,
         cli=None,
         always_load=True,
     ),
