@@ -52,11 +52,23 @@ function ByHand({ steps }: { steps: readonly ConnectStep[] }) {
 function Step({ step }: { step: ConnectStep }) {
   return (
     <div className={css.howTo}>
-      <p className={css.what}>{step.title}</p>
-      <Command label={step.title} text={step.text.trimEnd()} />
-      {step.hint !== "" && <p className={css.hint}>{step.hint}</p>}
+      <p className={css.what}>
+        <Words text={step.title} />
+      </p>
+      <Command label={step.title.replaceAll("`", "")} text={step.text.trimEnd()} />
+      {step.hint !== "" && (
+        <p className={css.hint}>
+          <Words text={step.hint} />
+        </p>
+      )}
     </div>
   );
+}
+
+/** What stands between two backticks is something to type. */
+function Words({ text }: { text: string }) {
+  const pieces = text.split("`");
+  return pieces.map((piece, at) => (at % 2 === 1 ? <code key={at}>{piece}</code> : piece));
 }
 
 function useConnectPage(workspaceId: string, host: string | null): { page: ConnectPage | null; problem: string | null } {

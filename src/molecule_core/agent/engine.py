@@ -113,7 +113,8 @@ class Engine:
     async def call(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
         """Runs a tool as the seat that the call names. Raises ToolError."""
         who = {name: line(str(calling.meta[name]), 128) for name in _CALLERS if name in calling.meta}
-        _log.info("call %s %s", spec.name, " ".join(f"{name}={value}" for name, value in who.items()))
+        if who:
+            _log.info("call %s %s", spec.name, " ".join(f"{name}={value}" for name, value in who.items()))
         try:
             if isinstance(spec.call, Route):
                 return Outcome(await self._run(spec, arguments))
