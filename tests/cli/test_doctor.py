@@ -141,7 +141,9 @@ def test_a_clock_that_went_back_is_seen(tmp_path: Path) -> None:
     os.utime(file, (clock.now() // SECOND, clock.now() // SECOND))
     assert not examine.check_clock(tmp_path, clock).advice
     clock.at -= 3600 * SECOND
-    assert "3,600 s behind" in examine.check_clock(tmp_path, clock).seen
+    late = examine.check_clock(tmp_path, clock)
+    assert "3,600 s behind" in late.seen
+    assert late.advice
     clock.at = 0
     assert examine.check_clock(tmp_path, clock).advice
     assert not examine.check_clock(tmp_path / "nowhere", FakeClock()).advice
@@ -222,7 +224,9 @@ def test_a_database_is_looked_at_by_what_it_says(postgres: str, monkeypatch: pyt
         assert "max_connections" in examine.check_store(settings)[0].advice
     with monkeypatch.context() as patch:
         patch.setattr(examine, "SCHEMA_VERSION", 1)
-        assert "newer Molecule" in examine.check_store(settings)[0].seen
+        newer = examine.check_store(settings)[0]
+        assert "newer Molecule" in newer.seen
+        assert "molecule restore" in newer.advice
     gone = examine.check_store(Settings(database="postgresql://127.0.0.1:1/nothing"))[0]
     assert "does not answer" in gone.seen
 

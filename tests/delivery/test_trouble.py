@@ -255,6 +255,9 @@ async def test_after_many_failures_an_agent_is_left_in_peace_and_then_probed_wit
 
 # -- one's trouble stays one's own -------------------------------------------------------------------------------------
 
+# Turns of the loop in which a push too many would show.
+_LOOKS = 100
+
 
 @requirement("M23")
 async def test_one_that_hangs_and_one_that_is_flooded_leave_the_others_going(post: Post) -> None:
@@ -276,6 +279,27 @@ async def test_one_that_hangs_and_one_that_is_flooded_leave_the_others_going(pos
     assert len(post.net.of(hanging)) == 1  # a quarter of four slots
     assert post.net.most_under_way <= 4
     assert len([task for task in asyncio.all_tasks() if "_deliver" in repr(task)]) == 1
+
+
+@requirement("M23")
+async def test_however_many_agents_hang_no_more_pushes_are_under_way_than_the_limit_says(post: Post) -> None:
+    post.server.server.delivery._limits = Limits(push_concurrency=4)
+    for number in range(6):
+        url = f"https://hanging-{number}.example/"
+        post.net.hangs(url)
+        seat = await post.server.seat("Hangs", org_id=await post.server.org(f"Org {number}"), url=url)
+        message = {"role": "user", "parts": [{"kind": "text", "text": "hi"}]}
+        body = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"message": message}}
+        await post.server.admin.call("POST", f"/workspaces/{seat.id}/a2a", body=body, headers={"x-timeout": "0"})
+
+    async def most() -> int:
+        await post.clock.advance(0)
+        return post.net.most_under_way
+
+    await eventually(most, lambda found: found >= 4)
+    for _ in range(_LOOKS):
+        await most()
+    assert post.net.most_under_way == 4
 
 
 # -- expiry ------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ def names(ticks: Any) -> list[str]:
     return [tick["tick"] for tick in ticks["ticks"]]
 
 
-@requirement("M22", "M25")
+@requirement("M22", "M25", "C27")
 async def test_a_paused_seat_keeps_its_mail_whoever_asks_and_gets_it_when_it_goes_on(post: Post) -> None:
     post.net.answers(URL, said("done"))
     poller = await post.server.seat("Poller")

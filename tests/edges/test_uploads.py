@@ -189,6 +189,7 @@ MALFORMED = {
     "no file name": _NO_NAME,
     "another field": part("a.txt", b"x", field="file") + end(),
     "a header without an end": f"--{BOUNDARY}\r\nX: ".encode() + b"x" * 100_000,
+    "a header that is too long": _FEW.replace(b"\r\n\r\nhello", b"\r\nX: " + b"x" * 20_000 + b"\r\n\r\nhello"),
     "many headers": f"--{BOUNDARY}\r\n".encode() + b"X-A: b\r\n" * 1000 + b"\r\n" + end(),
     "a name that is no text": _FEW.replace(b"a.txt", b"\xff\xfe"),
     "eleven files": b"".join(part(f"{n}", b"x") for n in range(11)) + end(),

@@ -7,7 +7,7 @@ import pytest
 
 from molecule_core.ground.errors import NotFound
 from molecule_core.store import sqlite as sqlite_module
-from molecule_core.store.database import Command, Decision, Peek, Read, Several, Take, WriteSet
+from molecule_core.store.database import SCHEMA_VERSION, Command, Decision, Peek, Read, Several, Take, WriteSet
 from tests.engines import Engine
 from tests.requirements import requirement
 from tests.store.bench import Bench
@@ -42,7 +42,7 @@ async def test_several_things_are_answered_in_their_order_and_in_one_round(bench
 
     first, peeked, schema, refused, second, nothing = await bench.store.run(Command("o", (), decide))
     assert (first, peeked, refused, second, nothing) == (1, 1, None, 2, [])
-    assert schema == [("3",)]
+    assert schema == [(str(SCHEMA_VERSION),)]
 
 
 async def test_a_group_that_asks_for_several_things_gives_each_command_its_own(bench: Bench) -> None:

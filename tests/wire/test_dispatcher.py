@@ -124,6 +124,7 @@ async def test_a_listed_tool_says_all_four_hints_and_both_schemas(spec: ToolSpec
     assert shown["description"].startswith(spec.short)
 
 
+@requirement("G3")
 async def test_a_result_is_complete_as_structure_and_as_text() -> None:
     talk = Talk()
     result = await talk.call(1, "send_message_to_user", {"message": "hi", "workspace_id": "a"})

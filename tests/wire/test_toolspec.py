@@ -10,7 +10,6 @@ from msgspec import Meta, Struct
 
 from molecule_core.wire.tools import TOOLS, find
 from molecule_core.wire.toolspec import (
-    IDENTITY_ALIASES,
     SECTIONS,
     BadArguments,
     Request,
@@ -138,14 +137,14 @@ def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
 
 
 @requirement("G2")
-@pytest.mark.parametrize("alias", ["via_workspace", *IDENTITY_ALIASES])
+@pytest.mark.parametrize("alias", ["via_workspace", "source_workspace_id", "_as_workspace"])
 def test_the_identity_is_understood_under_all_of_its_names(alias: str) -> None:
     spec = tool("list_peers")
     assert spec.seat_of(spec.arguments({alias: OWN})) == OWN
-    assert not set(IDENTITY_ALIASES) & set(spec.input_schema["properties"])
+    assert alias == "via_workspace" or alias not in spec.input_schema["properties"]
 
 
-@pytest.mark.parametrize("alias", ["workspace_id", *IDENTITY_ALIASES])
+@pytest.mark.parametrize("alias", ["workspace_id", "source_workspace_id", "_as_workspace"])
 def test_where_the_original_calls_it_workspace_id_that_is_the_identity(alias: str) -> None:
     spec = tool("send_message_to_user")
     assert spec.seat_of(spec.arguments({"message": "hi", alias: OWN})) == OWN
