@@ -147,6 +147,8 @@ class Killing:
         await store.begin()
         whole = await store.open()
         await self._judge(whole, fresh)
+        if not whole.opened:
+            return  # there is nothing to kill: the verdict says why
         moments = self._moments(whole.statements)
         await store.begin()
         killed = 0

@@ -37,12 +37,14 @@ _COLUMNS = (
 )
 _USED = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
-# Indexes that a constraint brings come with its table. Those of other kinds than btree belong to PostgreSQL alone.
+# Indexes that a constraint brings come with its table. Those of other kinds than btree belong to PostgreSQL alone. (By
+# oid: an index looked up by its name is looked up for those of other schemas too, as the planner pleases.)
 _INDEXES = (
-    "SELECT i.tablename, i.indexname, i.indexdef, coalesce(c.contype::text, '') FROM pg_indexes i "
-    "LEFT JOIN pg_constraint c ON c.contype IN ('p', 'u') "
-    "AND c.conindid = (quote_ident(i.schemaname) || '.' || quote_ident(i.indexname))::regclass "
-    "WHERE i.schemaname = current_schema() AND i.indexdef LIKE '% USING btree %' ORDER BY i.indexname"
+    "SELECT t.relname, i.relname, pg_get_indexdef(x.indexrelid), coalesce(c.contype::text, '') FROM pg_index x "
+    "JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid JOIN pg_am m ON m.oid = i.relam "
+    "JOIN pg_namespace n ON n.oid = t.relnamespace "
+    "LEFT JOIN pg_constraint c ON c.contype IN ('p', 'u') AND c.conindid = x.indexrelid "
+    "WHERE n.nspname = current_schema() AND m.amname = 'btree' ORDER BY i.relname"
 )
 
 
