@@ -39,6 +39,7 @@ class FileSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     talk_to_user_enabled: bool = True
     # What the demo reads in its company files; an organisation takes no notice of it.
     behaviour: Any = None
+    host: Any = None
     seconds: Any = None
     craft: Any = None
     seat: "tuple[FileSeat, ...]" = ()
@@ -120,6 +121,7 @@ def _clean_seat(above: tuple[str, ...], seat: FileSeat, limits: Limits) -> FileS
         role=clean_line(seat.role, limits.short_text_length, f"the role of {name!r}"),
         runtime=clean_line(seat.runtime, limits.short_text_length, f"the runtime of {name!r}") or DEFAULT_RUNTIME,
         behaviour=None,
+        host=None,
         seconds=None,
         craft=None,
         seat=_clean((*above, name), seat.seat, limits),
