@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import random
 import signal
 import socket
 import sys
@@ -19,10 +20,17 @@ MOLECULE = str(Path(sys.executable).parent / "molecule")
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of this machine that nobody listens on at this moment, below those that the system gives to clients: while
+    a server is down, a client's own call could else be given its port, and the server not start again."""
+    dice = random.SystemRandom()
+    while True:
+        port = dice.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def environment(state: Path, port: int, **more: str) -> dict[str, str]:
