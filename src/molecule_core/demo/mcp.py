@@ -7,9 +7,12 @@ official client for Python is a test dependency and not one of the product's: it
 import asyncio
 import itertools
 import json
+import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+
+from molecule_core.demo.ending import ended
 
 _VERSION = "2025-11-25"
 _LONGEST_LINE = 16 << 20
@@ -32,6 +35,7 @@ class McpServer:
         self._process = process
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._has_ended = False
 
     async def greet(self, name: str) -> None:
         """The handshake. Raises ServerEnded."""
@@ -48,6 +52,8 @@ class McpServer:
         return found
 
     async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if self._has_ended:
+            raise ServerEnded
         id_ = next(self._ids)
         answer = self._waiting[id_] = asyncio.get_running_loop().create_future()
         try:
@@ -62,21 +68,25 @@ class McpServer:
 
     def _write(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None
-        if self._process.stdin.is_closing():
-            raise ServerEnded
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
 
     async def read(self) -> None:
-        """Hands every answer to whoever waits for it, until the server ends; then nobody waits any more."""
+        """Hands every answer to whoever waits for it, until the server ends, or says what is no answer; from then on
+        nobody waits any more."""
         assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            message = json.loads(line)
-            waiting = self._waiting.get(message.get("id"))
-            if waiting is not None and not waiting.done():
-                waiting.set_result(message)
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(ServerEnded())
+        try:
+            async for line in self._process.stdout:
+                message = json.loads(line)
+                waiting = self._waiting.get(message.get("id"))
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(message)
+        except ValueError as error:  # no JSON, or a line without end
+            sys.stderr.write(f"the MCP server said what is no message: {error}\n")
+        finally:
+            self._has_ended = True
+            for waiting in self._waiting.values():
+                if not waiting.done():
+                    waiting.set_exception(ServerEnded())
 
 
 @asynccontextmanager
@@ -95,13 +105,4 @@ async def started(command: Sequence[str], environment: Mapping[str, str]) -> Asy
         reading.cancel()
         assert process.stdin is not None
         process.stdin.close()
-        await _ended(process)
-
-
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    try:
-        async with asyncio.timeout(_END_SECONDS):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+        await ended(process, _END_SECONDS)

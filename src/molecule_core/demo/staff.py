@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from molecule_core.demo.agent import SEATED
+from molecule_core.demo.ending import ended
 from molecule_core.demo.model import Posting
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.settings import environment
@@ -44,7 +45,7 @@ class Staff:
         for member in self.members:
             if member.process.stdin is not None:
                 member.process.stdin.close()
-        await asyncio.gather(*(_ended(member.process) for member in self.members))
+        await asyncio.gather(*(ended(member.process, _END_SECONDS) for member in self.members))
 
     async def start(self, postings: Sequence[Posting]) -> None:
         """Starts a process for each, and waits until all have taken their seats. Raises BadSettings if one cannot."""
@@ -89,12 +90,3 @@ async def _seated(member: Member) -> None:
     said = await member.process.stdout.readline()
     if said.decode().strip() != SEATED:
         raise BadSettings(reason=f"the agent of {member.name!r} could not take its seat; what it says stands above")
-
-
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    try:
-        async with asyncio.timeout(_END_SECONDS):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
