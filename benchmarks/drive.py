@@ -40,10 +40,12 @@ def drive(server: Server, plan: Plan) -> Cost:
     return Cost(*run_client(server, "benchmarks.load", plan, Outcome))
 
 
-def run_client(server: Server, module: str, plan: Struct, shape: type[T]) -> tuple[T, float]:
+def run_client(
+    server: Server, module: str, plan: Struct, shape: type[T], *, python: str = sys.executable
+) -> tuple[T, float]:
     """Lets a client work off its plan: the outcome, and the CPU seconds of the server from when all connections stood
     until all was done."""
-    with _client(module) as client:
+    with _client(module, python) as client:
         overdue = threading.Timer(DEADLINE_SECONDS * 2, client.kill)
         overdue.start()
         try:
@@ -65,7 +67,7 @@ def run_client(server: Server, module: str, plan: Struct, shape: type[T]) -> tup
 def misbehaving(plan: Nuisance) -> Iterator[list[Mischief]]:
     """While the block runs, others misbehave; what they did stands in the list afterwards."""
     did: list[Mischief] = []
-    with _client("benchmarks.nuisance") as client:
+    with _client("benchmarks.nuisance", sys.executable) as client:
         overdue = threading.Timer(DEADLINE_SECONDS * 2, client.kill)
         overdue.start()
         try:
@@ -82,8 +84,8 @@ def misbehaving(plan: Nuisance) -> Iterator[list[Mischief]]:
     did.append(msgspec.json.decode(answer, type=Mischief))
 
 
-def _client(module: str) -> "subprocess.Popen[bytes]":
-    command, pipe = [sys.executable, "-m", module], subprocess.PIPE
+def _client(module: str, python: str) -> "subprocess.Popen[bytes]":
+    command, pipe = [python, "-m", module], subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, env=clean_environment(), stdin=pipe, stdout=pipe)
 
 

@@ -4,7 +4,7 @@
 
 reads a plan (one line of JSON), opens its connections, prints `ready`, waits for a line, does what is planned, prints
 the outcome (one line of JSON), and hangs up once its input ends. Each sending connection has one request under way at
-any time. It speaks just enough HTTP for answers with a content-length, as both servers give.
+any time.
 """
 
 import asyncio
@@ -12,12 +12,13 @@ import random
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 import uvloop
 from msgspec import Struct
 
+from benchmarks.exchange import Exchange, head
 from benchmarks.machine import percentile
 
 DEADLINE_SECONDS = 300.0  # no segment of a run takes a fifth of that; a longer one hangs
@@ -38,8 +39,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What to do: `count` messages from `senders` (a connection each) in turn to `targets`.
 
     Message ids are random (version 4 UUIDs, as most clients make them), or with `ordered_ids` begin with the time
-    (version 7). With `receive`, a connection for each target claims and acknowledges every message. With `requests`,
-    no messages but these ready requests, a connection each, so often that there are `count` in all."""
+    (version 7). With `receive`, a connection for each target claims and acknowledges every message; `include`: what it
+    wishes with each. With `requests`, no messages but these ready requests, a connection each, so often that there are
+    `count` in all."""
 
     port: int
     count: int
@@ -49,15 +51,18 @@ class Plan(Struct, frozen=True, kw_only=True):
     senders: list[Seat] = []
     targets: list[Seat] = []
     receive: bool = False
+    include: str = ""
     requests: list[str] = []
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What happened. Times from the first request to the last answer or acknowledgement."""
+    """What happened. Times from the first request to the last answer or acknowledgement. `instructed`: deliveries that
+    said how to answer."""
 
     replies: int
     deliveries: int
     distinct: int
+    instructed: int
     claims: int
     body_bytes: int
     seconds: float
@@ -80,11 +85,16 @@ class _Request(Struct):
     params: _Params
 
 
+class _Instructions(Struct):
+    text: str
+
+
 class Claimed(Struct):
     """A message that was handed out, as far as it matters here."""
 
     seq: int
     request_body: _Request
+    instructions: _Instructions | None = None
 
 
 _CLAIMED = msgspec.json.Decoder(list[Claimed])
@@ -106,6 +116,7 @@ class Work:
         self.replies = 0
         self.deliveries = 0
         self.claims = 0
+        self.instructed = 0
         self.body_bytes = 0
         self.sent_at = [0.0] * plan.count
         self.reply_times: list[float] = []
@@ -132,6 +143,7 @@ class Work:
         for row in rows:
             number = number_of(row)
             self.seen.add(number)
+            self.instructed += row.instructions is not None and bool(row.instructions.text)
             self.delivery_times.append(now - self.sent_at[number])
 
     def acknowledged(self, count: int) -> None:
@@ -155,71 +167,19 @@ class Work:
             self.done.set_result(None)
 
 
-class Exchange(asyncio.Protocol):
-    """A kept connection with one request at a time."""
-
-    def __init__(self, work: Work) -> None:
-        self.work = work
-        self._buffer = bytearray()
-        self._needed = 0
-        self._body_at = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.work.fail(f"the server hung up: {exc}")
-
-    def write(self, request: bytes) -> None:
-        """Asks."""
-        self._transport.write(request)
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        if not self._needed:
-            end = self._buffer.find(b"\r\n\r\n")
-            if end < 0:
-                return
-            self._body_at = end + 4
-            self._needed = self._body_at + _content_length(self._buffer[:end])
-        if len(self._buffer) < self._needed:
-            return
-        status, body = bytes(self._buffer[9:12]), bytes(self._buffer[self._body_at : self._needed])
-        self._buffer.clear()
-        self._needed = 0
-        if status == b"200":
-            self.answered(body)
-        else:
-            self.work.fail(f"the server answered {status.decode()}: {body[:300].decode()}")
-
-    def start(self) -> None:
-        """Begins to work."""
-        raise NotImplementedError
-
-    def answered(self, body: bytes) -> None:
-        """An answer came."""
-        raise NotImplementedError
-
-
-def _content_length(head: bytearray) -> int:
-    lower = bytes(head).lower()
-    start = lower.index(b"content-length:") + 15
-    end = lower.find(b"\r", start)
-    return int(lower[start : end if end >= 0 else None])
-
-
 class Sender(Exchange):
     """Sends one message after the other, each when the last was answered. Each id ends with the message's number."""
 
     def __init__(self, work: Work, sender: Seat) -> None:
         super().__init__(work)
+        self.work = work
         start, end = _body_around(work.plan)
         self._number = 0
         self._tail = end
         length = len(start) + len(end) + 2 * _ID_LENGTH + len(_BETWEEN)
         work.body_bytes = length
         self._heads = [
-            _head("POST", f"/workspaces/{target.id}/a2a", sender.token, work.plan.port, length) + start
+            head("POST", f"/workspaces/{target.id}/a2a", sender.token, work.plan.port, length) + start
             for target in work.plan.targets
         ]
 
@@ -257,21 +217,16 @@ def _body_around(plan: Plan) -> tuple[bytes, bytes]:
     return b'{"jsonrpc":"2.0","id":"', b'","parts":' + parts + b',"metadata":{"intent":"request"}}}}'
 
 
-def _head(method: str, path: str, token: str, port: int, length: int) -> bytes:
-    body = f"content-type: application/json\r\ncontent-length: {length}\r\n" if length else ""
-    return (
-        f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n{body}\r\n"
-    ).encode()
-
-
 class Receiver(Exchange):
     """Claims what there is, waiting for it, and acknowledges it."""
 
     def __init__(self, work: Work, seat: Seat) -> None:
         super().__init__(work)
+        self.work = work
         self._seat = seat
-        path = f"/workspaces/{seat.id}/activity?claim={_LEASE}&wait={_WAIT}&limit={_PAGE}"
-        self._claim = _head("GET", path, seat.token, work.plan.port, 0)
+        wish = f"&include={work.plan.include}" if work.plan.include else ""
+        path = f"/workspaces/{seat.id}/activity?claim={_LEASE}&wait={_WAIT}&limit={_PAGE}{wish}"
+        self._claim = head("GET", path, seat.token, work.plan.port, 0)
         self._unacknowledged = 0
 
     def start(self) -> None:
@@ -291,7 +246,7 @@ class Receiver(Exchange):
         self._unacknowledged = len(rows)
         ack = b'{"acked_seq":%d}' % rows[-1].seq
         path = f"/workspaces/{self._seat.id}/activity/ack"
-        self.write(_head("POST", path, self._seat.token, self.work.plan.port, len(ack)) + ack)
+        self.write(head("POST", path, self._seat.token, self.work.plan.port, len(ack)) + ack)
 
 
 class Repeater(Exchange):
@@ -299,6 +254,7 @@ class Repeater(Exchange):
 
     def __init__(self, work: Work, request: str) -> None:
         super().__init__(work)
+        self.work = work
         self._request = request.encode()
         self._number = 0
 
@@ -345,6 +301,7 @@ def _outcome(work: Work, seconds: float, cpu: float) -> Outcome:
         replies=work.replies,
         deliveries=work.deliveries,
         distinct=len(work.seen),
+        instructed=work.instructed,
         claims=work.claims,
         body_bytes=work.body_bytes,
         seconds=seconds,

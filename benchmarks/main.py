@@ -9,8 +9,10 @@ from benchmarks import (
     page,
     row_01_full_path,
     row_02_receipt,
+    row_04_delegation,
     row_06_fan_out,
     row_07_idle,
+    row_09_instructions,
     row_11_inbox_read,
     row_12_empty_poll,
     row_13_big_org,
@@ -26,12 +28,15 @@ from benchmarks import (
 )
 from benchmarks.figures import Failed, Figure, Options, Row, text_table
 from benchmarks.machine import Machine, commit, this_machine
+from benchmarks.servers import peers_python
 
 ROWS: dict[int, tuple[str, Row]] = {
     1: ("full path, against uvicorn doing nothing", row_01_full_path.measure),
     2: ("receipt for one caller, against one flush and uvicorn doing nothing", row_02_receipt.measure),
+    4: ("a delegation and its result, against a2a-sdk", row_04_delegation.measure),
     6: ("one event to 1,000 WebSockets, against a queue and a task for each", row_06_fan_out.measure),
     7: ("an idle agent: WebSocket, event stream, long-poll", row_07_idle.measure),
+    9: ("instructions for one message: remembered, made anew", row_09_instructions.measure),
     11: ("inbox read behind a cursor, many rows against few", row_11_inbox_read.measure),
     12: ("a poll that finds nothing", row_12_empty_poll.measure),
     13: ("100,000 workspaces: lists, who may talk, a subtree", row_13_big_org.measure),
@@ -106,6 +111,8 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measure(rows: list[int], options: Options) -> list[Figure]:
+    if 4 in rows:
+        peers_python()  # what is missing is said before an hour has passed
     figures: list[Figure] = []
     for row in dict.fromkeys(rows):
         name, measure = ROWS[row]

@@ -15,10 +15,10 @@ from typing import TypeVar, cast
 
 from msgspec import Struct
 
+from benchmarks.exchange import Exchange
 from benchmarks.load import (
     DEADLINE_SECONDS,
     Claimed,
-    Exchange,
     Plan,
     Receiver,
     Seat,

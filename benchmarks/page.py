@@ -29,10 +29,21 @@ _CONDITIONS = """\
 - **Row 1**: `molecule serve` as shipped, in a process of its own, on SQLite with `synchronous=FULL`, over loopback
   sockets. 64 connections send, each as a workspace of its own; 8 workspaces receive, each on one long-poll that claims
   up to 500 messages, and acknowledge them. Bodies of about 300 bytes. The cost of claims and acknowledgements counts.
-  A run in which rows, replies and deliveries are not the same number is an error, not a figure. Messages carry no
-  instructions yet: they come with a later issue, and will cost.
+  The server runs with `PUSH_INSTRUCTIONS_ENABLED=true`, and the receivers ask for `include=instructions`: each row says
+  in full how to answer it, and that an answer is due is written down. Nobody answers, so answers are due in a day. A
+  run in which rows, replies, deliveries and instructions are not the same number is an error, not a figure.
 - **Row 2**: one connection, one message at a time, nobody receives. The limit, measured in the same round: the same
   request to U, and one flush (4 KiB, `fdatasync`) of the same disk. A receipt of ours waits for one flush of its own.
+- **Row 4**: 32 workspaces delegate over 64 connections, each connection one delegation at a time, to 8 that poll and
+  answer by handle; `molecule serve` as shipped, tasks of about 85 bytes, all durable. A delegation is five requests (it
+  is given, claimed, answered, and its result claimed and acknowledged), or about four where several are claimed at
+  once; the ledger, the time line, events, deadlines and instructions are part of it. The peer is an agent of a2a-sdk on
+  uvicorn under the same settings, with the SDK's own client: one request (without a stream, which is the cheapest way)
+  in which the agent, in the same process, makes, works on and completes the task; no credentials, no inbox, no
+  deadline. Its databases have the settings that the SDK and SQLAlchemy give them; PostgreSQL waits for its disk, and
+  its own CPU counts on neither side.
+  With SQLite the peer has 8 connections: more of them cost it no less, and wait for seconds. `scripts/setup --bench`
+  installs the peer; without it the row fails.
 - **Row 6**: 1,000 WebSockets of the admin on `molecule serve`; one workspace writes to another, and the next message
   leaves when all sockets were told. All CPU of the server counts, also taking and storing the message. Times are from
   the POST to the frame, by the clock of one client process, and hold its own reading of the sockets. The peers: for
@@ -71,6 +82,9 @@ _LOSSES = """\
 - **A receipt for one caller** takes longer than an empty request and the flush it waits for. {receipt}
 - **A crowd waits**: with 256 connections a group is larger, a message is cheaper, and each waits longer. {crowd}
 - **Against doing nothing** durable work can only lose: at a ratio of 0.5 a message costs twice an empty request.
+- **A delegation is not cheap**: it is about four requests, 23 reads, and rows in a ledger, two inboxes and a journal,
+  where the peer has one request and one row. Four requests to U alone cost about half of what the bar of row 4 allows
+  beside a peer that keeps its tasks in memory, and loses them when it stops. {delegated}
 - **Few large claims are cheap, many small ones are not**: with one message a claim, a delivery costs two requests and
   two commits of its own. The long-poll of row 1 takes what has gathered, as agents do.
 """
@@ -145,6 +159,7 @@ def _losses(figures: list[Figure]) -> str:
         alone=_said(figures, "1 connection:"),
         crowd=_said(figures, "256 connections:"),
         receipt=_said(figures, "p50 / (p50 of U"),
+        delegated=_said(figures, "CPU of a2a-sdk in memory / ours"),
     )
 
 

@@ -2,8 +2,9 @@
 
 Both servers get the same bytes on the same number of connections, in turns within a round, and the CPU time of each
 server process is compared. Ours authenticates, validates, deduplicates, writes the message and its event durably,
-numbers it, wakes the reader, hands it out on a long-poll and takes the acknowledgement; all of that counts. A segment
-in which rows, replies and deliveries are not the same number is an error.
+numbers it, wakes the reader, renders the instructions, notes that an answer is due, hands all of it out on a long-poll
+and takes the acknowledgement; all of that counts. A segment in which rows, replies, deliveries and instructions are not
+the same number is an error. A second server, whose gate is closed, tells what the instructions cost.
 """
 
 import random
@@ -26,6 +27,8 @@ _BODY_BYTES = 300
 _WRAPPING = 237
 _MESSAGES, _FEW = 20_000, 4_000
 _ALONE, _CROWD = 1, 256
+# The receivers acknowledge and never answer: without this, what one run leaves unanswered is work in the next.
+_DUE_SECONDS = "86400"
 _WORDS = "please read the report on stock and tell the team what to order before noon thanks".split()
 
 
@@ -35,10 +38,11 @@ class WrongCount(Failed):
 
 class Bench:
     """Both servers, and the runs on them. Every run of ours has workspaces of its own, so that no run inherits a
-    full inbox."""
+    full inbox. `told`: ours says with each message how to answer it."""
 
-    def __init__(self, ours: Server, place: Place, noop: Server, options: Options) -> None:
+    def __init__(self, ours: Server, place: Place, noop: Server, options: Options, *, told: bool = False) -> None:
         self._ours = ours
+        self._told = told
         self._place = place
         self._noop = noop
         self._random = random.Random(options.seed)
@@ -68,6 +72,7 @@ class Bench:
             senders=senders,
             targets=targets,
             receive=receive,
+            include="instructions" if self._told else "",
         )
 
     def _text(self) -> str:
@@ -75,14 +80,18 @@ class Bench:
         return " ".join(words)[: _BODY_BYTES - _WRAPPING]
 
     def _check(self, cost: Cost, targets: list[str], deliveries: int) -> None:
-        """Rows in the store = replies, and deliveries = distinct messages = rows that count as handled."""
+        """Rows in the store = replies, and deliveries = distinct messages = rows that count as handled = instructions
+        where there are to be any."""
         rows, handled = _rows_and_handled(self._place, targets)
         went = cost.outcome
+        told = deliveries if self._told else 0
         if rows != went.replies or not went.deliveries == went.distinct == handled == deliveries:
             raise WrongCount(
                 f"rows {rows}, replies {went.replies}, deliveries {went.deliveries} of {went.distinct} messages, "
                 f"handled {handled}; expected {went.replies} and {deliveries}"
             )
+        if went.instructed != told:
+            raise WrongCount(f"{went.instructed} messages of {deliveries} came with instructions; expected {told}")
 
 
 def _rows_and_handled(place: Place, targets: list[str]) -> tuple[int, int]:
@@ -103,14 +112,17 @@ def measure(options: Options, say: Say) -> list[Figure]:
     """The row's figures."""
     with ExitStack() as stack:
         place = stack.enter_context(new_place())
-        ours = stack.enter_context(molecule(place))
+        ours = stack.enter_context(molecule(place, push_instructions_enabled="true", limit_reply_seconds=_DUE_SECONDS))
         noop = stack.enter_context(bare_uvicorn(stack.enter_context(new_place())))
-        bench = Bench(ours, place, noop, options)
+        bench = Bench(ours, place, noop, options, told=True)
+        closed = stack.enter_context(new_place())
+        untold = Bench(stack.enter_context(molecule(closed, limit_reply_seconds=_DUE_SECONDS)), closed, noop, options)
         count = _FEW if options.quick else _MESSAGES
         bench.noop(CONNECTIONS, count // 4)
+        untold.ours(CONNECTIONS, count // 4, receive=True)
         first = bench.ours(CONNECTIONS, count // 4, receive=True)
         _say_conditions(say, count, first)
-        rounds = [_round(bench, count, number, say) for number in range(1, options.rounds + 1)]
+        rounds = [_round(bench, untold, count, number, say) for number in range(1, options.rounds + 1)]
         return [*_figures(rounds), *_other_loads(bench, count, say)]
 
 
@@ -123,7 +135,7 @@ def _say_conditions(say: Say, count: int, first: Cost) -> None:
         f"  {count} messages a run, bodies of {first.outcome.body_bytes} bytes, random message ids; SQLite, "
         f"synchronous=FULL"
     )
-    say("  without instructions: they come with a later issue")
+    say("  each with instructions in their full form, as a member of the row, and a note that an answer is due")
     say("  U: uvicorn, uvloop, httptools, no access log, same requests; reads the body, answers 2 bytes")
 
 
@@ -135,6 +147,7 @@ class Round(Struct, frozen=True):
     after: Cost
     accept: Cost
     ordered: Cost
+    untold: Cost
 
     @property
     def noop_us(self) -> float:
@@ -151,17 +164,19 @@ class Round(Struct, frozen=True):
         return self.noop_us / other.each_us
 
 
-def _round(bench: Bench, count: int, number: int, say: Say) -> Round:
+def _round(bench: Bench, untold: Bench, count: int, number: int, say: Say) -> Round:
     found = Round(
         bench.noop(CONNECTIONS, count),
         bench.ours(CONNECTIONS, count, receive=True),
         bench.noop(CONNECTIONS, count),
         bench.ours(CONNECTIONS, count, receive=False),
         bench.ours(CONNECTIONS, count, receive=True, ordered_ids=True),
+        untold.ours(CONNECTIONS, count, receive=True),
     )
     say(
         f"  round {number}: U {found.noop_us:.1f} us, full path {found.full.each_us:.1f} us = {found.ratio:.3f}, "
-        f"accept only {found.accept.each_us:.1f} us, ordered ids {found.ordered.each_us:.1f} us; {_tale(found.full)}"
+        f"accept only {found.accept.each_us:.1f} us, ordered ids {found.ordered.each_us:.1f} us, without instructions "
+        f"{found.untold.each_us:.1f} us; {_tale(found.full)}"
     )
     return found
 
@@ -190,7 +205,8 @@ def _figures(rounds: list[Round]) -> list[Figure]:
     )
     accept = _beside("the same without receivers (accept only)", rounds, [each.accept for each in rounds])
     ordered = _beside("the same with time-ordered message ids", rounds, [each.ordered for each in rounds])
-    return [gate, accept, ordered]
+    untold = _beside("the same without instructions (gate closed)", rounds, [each.untold for each in rounds])
+    return [gate, accept, ordered, untold]
 
 
 def _beside(name: str, rounds: list[Round], costs: list[Cost]) -> Figure:

@@ -28,7 +28,8 @@ from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.handing import Handing
-from molecule_core.messages.model import Filters
+from molecule_core.messages.model import Filters, Line
+from molecule_core.messages.owing import Owing
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import Org, Status, Workspace
@@ -87,7 +88,7 @@ async def _in_process(place: Place, options: Options, say: Say) -> list[Side]:
         reader = reader_on(store)
         writer, handing = _hands_on(store, reader)
         for number in range(WORKSPACES):
-            await writer.notify(workspace_id(number), [{"kind": "text", "text": "hello"}], None)
+            await writer.notify(workspace_id(number), Line([{"kind": "text", "text": "hello"}]))
         latest = await _latest(reader, handing)
         return await _sides(_polls(reader, handing), latest, options, say)
     finally:
@@ -148,7 +149,7 @@ def _hands_on(store: Store, reader: MessageReader) -> tuple[MessageWriter, Handi
     registry.load([Org("org", "org", False, _INSTANT)], seats, [])
     org, limits = OrgReader(registry), Limits()
     writer = MessageWriter(store, org, clock=clock, ids=Ids(clock, SystemRandomness()), limits=limits)
-    return writer, Handing(store, org, Wakeups(clock), reader, clock=clock, limits=limits)
+    return writer, Handing(store, org, Wakeups(clock), reader, Owing(clock, limits), clock=clock, limits=limits)
 
 
 def _seat(id_: str) -> Workspace:

@@ -93,13 +93,31 @@ def queue_per_socket(place: Place, *, frugal: bool = False) -> Iterator[Server]:
         yield server
 
 
+def peers_python() -> str:
+    """The Python of the environment that holds the peers which are packages. Raises Failed."""
+    python = WORK / "peers" / "bin" / "python"
+    if not python.exists():
+        raise Failed("what this is measured against is not installed: needs scripts/setup --bench")
+    return str(python)
+
+
 @contextmanager
-def _uvicorn(place: Place, app: str, *more: str) -> Iterator[Server]:
+def a2a_agent(place: Place, database: str = "") -> Iterator[Server]:
+    """An agent of a2a-sdk, on uvicorn under the same settings, with its tasks in a database or in memory."""
+    app, more = "benchmarks.peer_a2a:app", {"A2A_STORE": database}
+    with _uvicorn(place, app, "--factory", "--lifespan", "on", python=peers_python(), environment=more) as server:
+        yield server
+
+
+@contextmanager
+def _uvicorn(
+    place: Place, app: str, *more: str, python: str = sys.executable, environment: dict[str, str] | None = None
+) -> Iterator[Server]:
     port = free_port()
     settings = ["--loop", "uvloop", "--http", "httptools", "--lifespan", "off", "--no-access-log", *more]
     settings += ["--no-server-header", "--no-proxy-headers", "--limit-concurrency", "20000", "--log-level", "warning"]
-    command = [sys.executable, "-m", "uvicorn", app, "--app-dir", str(ROOT), "--port", str(port)]
-    with _serving([*command, *settings], port, place.folder) as server:
+    command = [python, "-m", "uvicorn", app, "--app-dir", str(ROOT), "--port", str(port)]
+    with _serving([*command, *settings], port, place.folder, more=environment) as server:
         yield server
 
 

@@ -7,6 +7,16 @@ import { compressFiles } from "./compress.ts";
 // `scripts/canvas dev` shows the sources as they are edited, on the data of a server that runs beside it.
 const server = env["MOLECULE_URL"] ?? "http://127.0.0.1:8080";
 
+type Info = { isEntry: boolean; importers: readonly string[] } | null;
+
+/** Whether the page's entry imports a module, directly or by others, and not only when it is needed. */
+function isFirst(id: string, infoOf: (id: string) => Info, met = new Set<string>()): boolean {
+  if (met.has(id)) return false;
+  met.add(id);
+  const info = infoOf(id);
+  return info !== null && (info.isEntry || info.importers.some((each) => isFirst(each, infoOf, met)));
+}
+
 export default defineConfig({
   base: "/app/",
   plugins: [react(), compressFiles()],
@@ -23,6 +33,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     license: { fileName: "licenses.md" },
+    // What the first picture needs is one file, however many of its modules later parts need too.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: (id, graph) => (isFirst(id, (each) => graph.getModuleInfo(each)) ? "first" : null) }] } } },
   },
   server: {
     strictPort: true,

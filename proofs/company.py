@@ -18,11 +18,11 @@ from proofs.settings import START_SECONDS, Setting
 T = TypeVar("T")
 # Short, so that what a dead agent held comes again soon; a claim waits long enough not to spin.
 LEASE_SECONDS = 4
-_WAIT_SECONDS = 2
+WAIT_SECONDS = 2
 _CLAIM_ROWS = 4
 # So many claims of each agent without mail are longer than a lease: what has not come by then was handled by an agent
 # that died before it heard so, or will never come. (Counted, because on a busy machine a time would say nothing.)
-_CLAIMS_IN_VAIN = LEASE_SECONDS // _WAIT_SECONDS + 1
+_CLAIMS_IN_VAIN = LEASE_SECONDS // WAIT_SECONDS + 1
 _WATCH_ROWS = 100
 # Now and then one asks again although one has an answer: it must be the same answer.
 _REPEATS = 0.1
@@ -87,18 +87,19 @@ class Company:
         """Senders end their last message, agents handle all that was accepted, watchers read to the end. Whoever gets
         no further is given up, the slow after so many seconds: the judge will find what is missing."""
         self._book.stopping.set()
-        await self._end(self._senders, seconds)
+        await self.end(self._senders, seconds)
         in_vain = _CLAIMS_IN_VAIN * len(self._agents)
         while self._book.open_messages() and self._book.claims_in_vain < in_vain:
             if not await self._book.progress.after("claimed", 1, seconds=seconds):
                 break
         for agent in self._agents:
             agent.cancel()
-        await self._end(self._agents, START_SECONDS)
+        await self.end(self._agents, START_SECONDS)
         self._book.closing.set()
-        await self._end(self._watchers, seconds)
+        await self.end(self._watchers, seconds)
 
-    async def _end(self, tasks: list[asyncio.Task[None]], seconds: float) -> None:
+    async def end(self, tasks: list[asyncio.Task[None]], seconds: float) -> None:
+        """Waits until people have gone; who stays too long, or left in anger, is a fault."""
         done, late = await asyncio.wait(tasks, timeout=seconds)
         for task in late:
             task.cancel()
@@ -111,7 +112,7 @@ class Company:
 
     # -- what they do --------------------------------------------------------------------------------------------------
 
-    async def _insist(self, call: Callable[[], Awaitable[T]], cut: Callable[[], None] = lambda: None) -> T:
+    async def insist(self, call: Callable[[], Awaitable[T]], cut: Callable[[], None] = lambda: None) -> T:
         """Asks until there is an answer. `cut` is called for each time that none came."""
         while True:
             await self._server.up.wait()
@@ -126,7 +127,7 @@ class Company:
                     raise
                 self._book.figures["answered 503"] += 1
 
-    def _refused(self, error: Refused, what: str) -> None:
+    def refused(self, error: Refused, what: str) -> None:
         """A refusal that nobody deserved. Raises it again if there are too many."""
         self._book.fault("refused", f"{what}: {error}")
         self._refusals += 1
@@ -160,9 +161,9 @@ class Company:
         params = {"message": {"role": "user", "messageId": message.id, "parts": parts}}
         body = {"jsonrpc": "2.0", "id": message.number, "method": "message/send", "params": params}
         try:
-            answer = await self._insist(lambda: api.post(f"/workspaces/{message.inbox}/a2a", body), cut)
+            answer = await self.insist(lambda: api.post(f"/workspaces/{message.inbox}/a2a", body), cut)
         except Refused as error:
-            self._refused(error, f"send {message.id}")
+            self.refused(error, f"send {message.id}")
         else:
             self._book.accept(message, answer["activity_id"])
 
@@ -171,14 +172,14 @@ class Company:
         dice = self._setting.dice("agent", place, life)
         seat = self.inboxes[place % len(self.inboxes)]
         path = f"/workspaces/{seat.id}/activity"
-        claim = {"claim": LEASE_SECONDS, "wait": _WAIT_SECONDS, "limit": _CLAIM_ROWS}
+        claim = {"claim": LEASE_SECONDS, "wait": WAIT_SECONDS, "limit": _CLAIM_ROWS}
         async with Caller(self._server.port, seat.token) as api:
             while True:
                 asked, begun = self._book.tick(), time.monotonic()
                 try:
-                    rows = await self._insist(lambda: api.get(path, **claim))
+                    rows = await self.insist(lambda: api.get(path, **claim))
                 except Refused as error:
-                    self._refused(error, "claim")
+                    self.refused(error, "claim")
                     continue
                 self._book.hand(rows, asked, begun + LEASE_SECONDS)
                 for row in rows:
@@ -189,19 +190,19 @@ class Company:
             for _ in range(1 + again):
                 await self._answer(api, seat, row)
             handled = {"activity_id": row["id"], "attempt": row["attempt"]}
-            await self._insist(lambda: api.post(f"/workspaces/{seat.id}/activity/ack", handled))
+            await self.insist(lambda: api.post(f"/workspaces/{seat.id}/activity/ack", handled))
         except Refused as error:
             if error.code == "stale_attempt":  # handed out again meanwhile: that attempt will be acknowledged
                 self._book.figures["late acks refused"] += 1
             else:
-                self._refused(error, f"handle {row['id']}")
+                self.refused(error, f"handle {row['id']}")
         else:
             self._book.handle(row["id"])
 
     async def _answer(self, api: Caller, seat: Seat, row: dict[str, Any]) -> None:
         path, body = f"/workspaces/{seat.id}/notify", {"message": answer_to(row["id"])}
         key = f"answer-{row['id']}"
-        answer = await self._insist(lambda: api.post(path, body, idempotency_key=key))
+        answer = await self.insist(lambda: api.post(path, body, idempotency_key=key))
         self._book.answer(row["id"], answer["activity_id"])
 
     async def _watch(self, place: int) -> None:
@@ -212,11 +213,11 @@ class Company:
             while True:
                 last = self._book.closing.is_set()
                 cursor = {"since_id": seen[-1][1]} if seen else {}
-                page = {"limit": _WATCH_ROWS, "wait": 0 if last else _WAIT_SECONDS, **cursor}
+                page = {"limit": _WATCH_ROWS, "wait": 0 if last else WAIT_SECONDS, **cursor}
                 try:
-                    rows = await self._insist(partial(api.get, path, **page))
+                    rows = await self.insist(partial(api.get, path, **page))
                 except Refused as error:
-                    self._refused(error, "watch")
+                    self.refused(error, "watch")
                     continue
                 newest_first = not seen
                 seen += [(row["seq"], row["id"]) for row in (reversed(rows) if newest_first else rows)]

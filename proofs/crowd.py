@@ -17,7 +17,7 @@ from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.errors import MayNotTalk
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import RECEIVE, Activity, Draft, Filters, LogEntry, Sender
+from molecule_core.messages.model import RECEIVE, Activity, Draft, Filters, Line, LogEntry, Sender
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import NewWorkspace, Workspace
@@ -156,7 +156,7 @@ class Crowd:
         if kind < 0.85:
             return self._be_refused(office, seat)
         if kind < 0.95:
-            return self._count(office.writer.notify(seat.id, [{"kind": "text", "text": name}], f"n{name}"))
+            return self._count(office.writer.notify(seat.id, Line([{"kind": "text", "text": name}], f"n{name}")))
         return self._count(office.writer.log(seat.id, LogEntry(activity_type="agent_log", summary=name)))
 
     async def _count(self, command: Awaitable[Any]) -> str:

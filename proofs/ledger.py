@@ -72,24 +72,27 @@ class Ledger(Struct):
 
 async def read_ledger(setting: Setting) -> Ledger:
     """Reads everything, after the last server of this place has ended."""
+    return _ledger(*await read_tables(setting, (_ACTIVITIES, _EVENTS, _FLOORS, _SINGLE)))
+
+
+async def read_tables(setting: Setting, queries: tuple[str, ...]) -> tuple[list[list[tuple[Any, ...]]], list[str]]:
+    """What each query finds in a store that no server has, and what the engine says of its file."""
     engine: Engine = setting.engine
-    names = (_ACTIVITIES, _EVENTS, _FLOORS, _SINGLE)
     if engine == "postgres":
         connection = await asyncpg.connect(setting.database)
         try:
-            found = [[tuple(row) for row in await connection.fetch(sql)] for sql in names]
+            return [[tuple(row) for row in await connection.fetch(sql)] for sql in queries], []
         finally:
             await connection.close()
-        return _ledger(found, [])
-    return _from_sqlite(setting.folder, names)
+    return _from_sqlite(setting.folder, queries)
 
 
-def _from_sqlite(folder: Path, names: tuple[str, ...]) -> Ledger:
+def _from_sqlite(folder: Path, queries: tuple[str, ...]) -> tuple[list[list[tuple[Any, ...]]], list[str]]:
     with apsw.Connection(str(folder / "molecule.db")) as connection:
-        found = [connection.execute(sql).fetchall() for sql in names]
+        found = [connection.execute(sql).fetchall() for sql in queries]
         told = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
     connection.close()
-    return _ledger(found, [line for line in told if line != "ok"])
+    return found, [line for line in told if line != "ok"]
 
 
 def _ledger(found: list[list[tuple[Any, ...]]], faults: list[str]) -> Ledger:

@@ -11,13 +11,14 @@ from random import SystemRandom
 
 from msgspec import Struct
 
-from proofs import cursors, fetch, kill9, upgrade, workers
+from proofs import cursors, envelope, fetch, kill9, loops, parity, templates, upgrade, workers
 from proofs.pages import machine, record, render, today
 from proofs.settings import ROOT, Proof, prove, try_control
 from proofs.verdicts import Verdict
 from tests.engines import ENGINES, Engine, postgres_server
 
-PROOFS = {proof.name: proof for proof in (kill9.PROOF, cursors.PROOF, fetch.PROOF, upgrade.PROOF, workers.PROOF)}
+_ALL = (kill9, cursors, fetch, templates, envelope, upgrade, workers, loops, parity)
+PROOFS = {each.PROOF.name: each.PROOF for each in _ALL}
 PAGE = ROOT / "docs" / "proofs.md"
 
 

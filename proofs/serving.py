@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import signal
 import socket
 import sys
@@ -30,6 +31,10 @@ _LIFTED = {
         "pingpong",
     )
 }
+
+
+# Some agents listen on this machine, and answer at once: what a dead server has sent is sent again soon.
+_PUSHES = {"MOLECULE_PUSH_NETWORKS": "127.0.0.0/8", "MOLECULE_LIMIT_PUSH_SECONDS": "20"}
 
 
 class Place(Protocol):
@@ -64,7 +69,7 @@ class ServerProcess:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        self.port = free_port(setting)
+        self.port = free_port(setting.dice("port", os.getpid()))
         self.up = asyncio.Event()
         """Set while the server listens."""
         self.kills = 0
@@ -108,6 +113,7 @@ class ServerProcess:
         return {
             **kept,
             **_LIFTED,
+            **_PUSHES,
             "PYTHONPATH": self._setting.python_path(),
             "MOLECULE_ADMIN_TOKEN": ADMIN_TOKEN,
             "MOLECULE_DATABASE": self._setting.database,
@@ -164,10 +170,9 @@ class ServerProcess:
         return await self._process.wait()
 
 
-def free_port(setting: Setting) -> int:
-    """A port below those that the system gives to clients: while the server is down, a client's own call could else
-    be given the server's port, and talk to itself."""
-    dice = setting.dice("port", os.getpid())
+def free_port(dice: random.Random) -> int:
+    """A port of this machine that nobody listens on at this moment, below those that the system gives to clients: while
+    a server is down, a client's own call could else be given its port, and the server not start again."""
     while True:
         port = dice.randrange(20_000, 32_000)
         with socket.socket() as probe:

@@ -11,8 +11,8 @@ from random import Random
 from proofs.book import Book
 from proofs.company import Company
 from proofs.controls import Control
-from proofs.kill9 import judge
-from proofs.ledger import read_ledger
+from proofs.givers import Givers
+from proofs.kill9 import judge_all, patience
 from proofs.serving import ServerProcess
 from proofs.settings import Proof, Setting
 from proofs.verdicts import Verdict
@@ -111,28 +111,33 @@ async def run(setting: Setting) -> Verdict:
     """`setting.size` kills and half as many freezes, then the judgement of `prove kill9`."""
     fleet, book = Fleet(setting), Book()
     company = Company(setting, fleet, book)
+    givers = Givers(setting, fleet, company, book)
     try:
         await fleet.start()
         await company.found(inboxes=INBOXES, senders=SENDERS)
+        await givers.found()
         company.begin(agents=AGENTS)
-        await asyncio.gather(_kill(setting, fleet, company, book), _freeze(setting, fleet, book))
-        await company.finish(_STALL_SECONDS)
+        givers.begin()
+        await asyncio.gather(_kill(setting, fleet, company, givers, book), _freeze(setting, fleet, book))
+        await asyncio.gather(company.finish(_STALL_SECONDS), givers.finish(patience(setting)))
         codes = await fleet.stop()
     finally:
         await fleet.kill()
+        await givers.doers.close()
     if any(codes):
         book.fault("unclean ends", f"exit codes {codes}")
-    verdict = judge(book, fleet, await read_ledger(setting))
+    verdict = await judge_all(setting, book, givers, fleet)
     verdict.figures = {"servers": SERVERS, "freezes": fleet.freezes, **verdict.figures}
     return verdict
 
 
-async def _kill(setting: Setting, fleet: Fleet, company: Company, book: Book) -> None:
+async def _kill(setting: Setting, fleet: Fleet, company: Company, givers: Givers, book: Book) -> None:
     dice = setting.dice("kills")
     for number in range(setting.size):
         if dice.random() < 0.5:
             await _moment(book, "begun", dice.randint(1, _MOST_PROGRESS))
             await company.kill_agent(dice.randrange(AGENTS), number + 1)
+            await givers.kill_doer(dice.randrange(1 << 16))
         await _moment(book, dice.choice(_MOMENTS), dice.randint(1, _MOST_PROGRESS))
         await fleet.kill_one(dice)
 
@@ -152,12 +157,13 @@ async def _moment(book: Book, kind: str, count: int) -> None:
 
 PROOF = Proof(
     name="workers",
-    shows="Three `molecule serve` on one PostgreSQL, started at once on an empty database; eight senders, eight agents "
-    "on four inboxes and four watchers use all three, each connection any of them. Servers are killed with SIGKILL at "
-    "random moments and started again, and others are frozen for five seconds (longer than a lease) and thawed, so "
-    "that zombies go on with what they held. All that `kill9` counts holds: nothing accepted is missing, doubled or "
-    "out of order; each claim is handed out once under each attempt and never while its lease runs; a late ack is "
-    "refused.",
+    shows="Three `molecule serve` on one PostgreSQL, started at once on an empty database; eight senders, eight "
+    "agents on four inboxes and four watchers, four givers of tasks and four agents that do them use all "
+    "three, each connection any of them. Servers are killed with SIGKILL at random moments and started again, "
+    "and others are frozen for five seconds (longer than a lease) and thawed, so that zombies go on with what "
+    "they held. All that `kill9` counts holds: nothing accepted is missing, doubled or out of order; each "
+    "claim is handed out once under each attempt and never while its lease runs; a late ack is refused; each "
+    "task is acted on once under each attempt, and ends once.",
     engines=("postgres",),
     unit="kills",
     sizes={"postgres": 100},
@@ -170,7 +176,7 @@ PROOF = Proof(
                 file="store/postgres.py",
                 line='''_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"''',
                 by='''_BEGIN = "BEGIN; SELECT n FROM unnest('{...}'::bigint[]) AS n"''',
-                breaks="handed twice under one attempt",
+                breaks="inbound numbers missing",
             ),
             Control(
                 name="a lease protects nothing",

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from msgspec import NODEFAULT, Struct, inspect
 
-from molecule_core.wire import activity, events, hosts, live
+from molecule_core.wire import activity, delegations, envelope, events, figures, hosts, live, templates
 from molecule_core.wire.events import EVENTS
 
 FROM_THE_PAGE = (live.Subscribe,)
@@ -37,10 +37,11 @@ def page() -> Iterator[str]:
         "The protocol of the live channel that this page speaks; a server with a newer one asks for a reload."
     )
     yield f"export const PROTOCOL = {live.PROTOCOL};"
-    shapes = [shape for module in (events, activity, live, hosts) for shape in structs_of(module)]
+    modules = (events, delegations, envelope, activity, live, hosts, templates, figures)
+    shapes = [shape for module in modules for shape in structs_of(module)]
     for shape in shapes:
         yield from interface(shape)
-    yield from frames([shape for shape in shapes if shape.__struct_config__.tag])
+    yield from frames([shape for shape in shapes if shape.__struct_config__.tag_field == "type"])
     yield from event_table()
 
 
@@ -92,7 +93,7 @@ def type_name(kind: inspect.Type) -> str:
             name = " | ".join(json.dumps(value) for value in values)
         case inspect.StructType(cls=shape):
             name = shape.__name__
-        case inspect.ListType(item_type=item):
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
             inner_name = type_name(item)
             name = f"{inner_name}[]" if inner_name.isidentifier() else f"Array<{inner_name}>"
         case inspect.DictType(key_type=key, value_type=value):

@@ -7,7 +7,7 @@ import pytest
 
 from molecule_core.store.database import Store
 from tests.clocks import FakeClock
-from tests.engines import ENGINES, Engine, open_store, place_for, postgres_server
+from tests.engines import ENGINES, Engine, databases_dropped, open_store, place_for, postgres_server
 from tests.running import Running, running
 
 
@@ -21,6 +21,13 @@ def anyio_backend() -> str:
 def postgres() -> Iterator[str]:
     """The address of a PostgreSQL server of this test run."""
     yield from postgres_server()
+
+
+@pytest.fixture(autouse=True)
+def databases_go() -> Iterator[None]:
+    """Nothing of a test stays in the PostgreSQL server of the run."""
+    with databases_dropped():
+        yield
 
 
 @pytest.fixture(params=ENGINES)

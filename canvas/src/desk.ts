@@ -3,24 +3,29 @@
 
 import { Api, NoAnswer, Refusal, wordsOf } from "./live/api";
 import { Connection } from "./live/connection";
+import { MissedWork } from "./live/missedwork";
 import { ReadMarks } from "./live/readmarks";
 import { Tabs, type Word } from "./live/tabs";
+import { partOf } from "./state/answering";
 import { applyAll } from "./state/apply";
 import { calmed } from "./state/calm";
+import { ofHistory, type DelegationStatus } from "./state/delegations";
 import { readUpTo, withPage } from "./state/lines";
 import { Drafts } from "./state/drafts";
 import { foldsStore, type Folds } from "./state/folds";
-import { EMPTY_CHAT, type Chat, type Line, type State } from "./state/model";
+import { EMPTY_CHAT, type Chat, type Choice, type Line, type State } from "./state/model";
 import { ChosenFiles } from "./state/chosen";
 import { Outbox, type SendResult, type Unsent } from "./state/outbox";
 import { changesProblems, NO_PROBLEMS, type Problems } from "./state/problems";
 import { seatedUnder } from "./state/seating";
+import { seenStore, type Seen } from "./state/seen";
 import { applySnapshot } from "./state/snapshot";
 import { createStore, type Store } from "./state/store";
 import { Uploads } from "./state/uploads";
 import type { Vault } from "./state/vault";
+import { withRead, withReply } from "./state/working";
 import { nameText, type UploadLimits } from "./text/files";
-import type { EventFrame, Session, Snapshot } from "./wire";
+import type { DelegationFull, DelegationItem, EventFrame, Session, Snapshot } from "./wire";
 
 const PAGE = 50;
 const LARGE = 2_000;
@@ -52,6 +57,8 @@ export class Desk {
   readonly stuck: Store<Problems> = createStore<Problems>(NO_PROBLEMS);
   /** Counts the changes of who belongs to the organisation. */
   readonly peopleChanges: Store<number> = createStore(0);
+  /** Counts the changes of instruction templates. */
+  readonly templateChanges: Store<number> = createStore(0);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
   readonly connection: Connection;
   readonly outbox: Outbox;
@@ -61,14 +68,20 @@ export class Desk {
   readonly uploadLimits: Store<UploadLimits | null> = createStore<UploadLimits | null>(null);
   readonly drafts: Drafts;
   readonly folds: Folds;
+  /** Problems that this person has looked at. */
+  readonly seen: Seen;
   private readonly tabs: Tabs;
   private readonly owner: string;
   private stuckReading: "no" | "yes" | "again" = "no";
   private readonly reading = new Map<string, Promise<void>>();
   private readonly marks: ReadMarks;
+  private readonly missedWork: MissedWork;
   /** Chats that are open, in view and at their end. */
   private readonly attended = new Set<string>();
-  private readonly rereadOutbox = (): void => this.outbox.reread();
+  private readonly reread = (): void => {
+    this.outbox.reread();
+    this.seen.reread();
+  };
   private readonly tellLast = (): void => this.marks.flush();
 
   constructor({ session, api, vault, onLogOut }: DeskParts) {
@@ -80,7 +93,9 @@ export class Desk {
     this.outbox = new Outbox(vault, owner, (entry) => this.deliver(entry));
     this.drafts = new Drafts(vault, owner);
     this.folds = foldsStore(vault, owner);
+    this.seen = seenStore(vault, owner);
     this.marks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
+    this.missedWork = new MissedWork(api, session.org.id, this.data);
     this.tabs = new Tabs((word) => this.hear(word, onLogOut));
     this.connection = new Connection({
       url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
@@ -95,13 +110,13 @@ export class Desk {
   }
 
   start(): void {
-    window.addEventListener("storage", this.rereadOutbox);
+    window.addEventListener("storage", this.reread);
     window.addEventListener("pagehide", this.tellLast);
     this.connection.start();
   }
 
   stop(): void {
-    window.removeEventListener("storage", this.rereadOutbox);
+    window.removeEventListener("storage", this.reread);
     window.removeEventListener("pagehide", this.tellLast);
     this.connection.stop();
     this.marks.stop();
@@ -119,6 +134,11 @@ export class Desk {
     this.uploads.hold(clientId, held);
     const files = held.map(({ name, size, type }) => ({ name: nameText(name), size, uri: null, type }));
     await this.outbox.write({ workspaceId, words, files }, new Date().toISOString(), clientId);
+  }
+
+  /** Chooses an option of an agent's question: a message with its words. */
+  async choose(workspaceId: string, words: string, choice: Choice): Promise<void> {
+    await this.outbox.write({ workspaceId, words, choice }, new Date().toISOString(), crypto.randomUUID());
   }
 
   discard(clientId: string): void {
@@ -143,8 +163,51 @@ export class Desk {
   readOlder(workspaceId: string): Promise<void> {
     return this.once(workspaceId, () => {
       const oldest = this.data.get()?.chats.get(workspaceId)?.lines[0];
-      return this.readPage(workspaceId, oldest?.id);
+      return this.readPage(workspaceId, oldest?.seq);
     });
+  }
+
+  /** Reads the newest message of a chat of which events told only a part, with the page around it. */
+  readPart(workspaceId: string): Promise<void> {
+    return this.once(workspaceId, async () => {
+      const chat = this.data.get()?.chats.get(workspaceId);
+      const part = chat?.loaded ? partOf(chat) : null;
+      if (part !== null) await this.readPage(workspaceId, part.before);
+    });
+  }
+
+  /** Reads what an agent gave and was given. */
+  async readWorkOf(workspaceId: string): Promise<void> {
+    this.takeWork(await this.api.delegationsOf(workspaceId, PAGE));
+  }
+
+  /** Reads a delegation with all that came of it. */
+  async readDelegation(id: string): Promise<DelegationFull> {
+    const full = await this.api.delegation(id);
+    this.takeWork([full.delegation]);
+    return full;
+  }
+
+  /** Reads all of a delegation's answer. */
+  async readReply(id: string): Promise<void> {
+    const { result } = await this.api.delegation(id);
+    this.data.update((state) => state && withReply(state, id, result ?? ""));
+  }
+
+  /** Takes the work back, and shows how it stands then: it may have ended a moment before. */
+  async cancelWork(work: { id: string; sourceId: string }): Promise<DelegationStatus> {
+    const item = await this.api.cancel(work);
+    this.takeWork([item]);
+    return ofHistory(item).status;
+  }
+
+  /** Gives the work once more, and shows it; the id of the new delegation. */
+  async retryWork(work: { id: string; sourceId: string }): Promise<string> {
+    return (await this.api.retry(work)).delegation_id;
+  }
+
+  private takeWork(items: readonly DelegationItem[]): void {
+    this.data.update((state) => state && withRead(state, items.map(ofHistory)));
   }
 
   /** What arrives in this chat is read as it is shown, until the function that comes back is called. */
@@ -193,8 +256,10 @@ export class Desk {
 
   /** Does what the lost connection held up. */
   private catchUp(): void {
+    this.templateChanges.update((count) => count + 1);
     void this.outbox.retryHeldUp();
     void this.readStuck();
+    void this.missedWork.read();
     this.marks.retry();
   }
 
@@ -212,12 +277,15 @@ export class Desk {
     return started;
   }
 
-  private async readPage(workspaceId: string, before: string | undefined): Promise<void> {
-    const page = await this.api.history(workspaceId, PAGE, before);
+  private async readPage(workspaceId: string, before: number | undefined): Promise<void> {
+    const since = this.data.get()?.last ?? 0;
+    const { items, reached_end } = await this.api.timeline(workspaceId, PAGE, before);
+    const page = { items, reachedEnd: reached_end, isNewest: before === undefined, since };
+    const delegations = items.filter((item) => item.kind === "delegation").map(ofHistory);
     this.data.update((state) => {
       if (state === null || !state.workspaces.has(workspaceId)) return state;
-      const chat = withPage(state.chats.get(workspaceId), page.messages, page.reached_end, before === undefined);
-      return { ...state, chats: new Map(state.chats).set(workspaceId, chat) };
+      const chat = withPage(state.chats.get(workspaceId), page);
+      return { ...withRead(state, delegations), chats: new Map(state.chats).set(workspaceId, chat) };
     });
     this.settle(this.data.get()?.chats.get(workspaceId)?.lines ?? []);
   }
@@ -242,8 +310,9 @@ export class Desk {
     if (state !== null) this.data.set(this.withAttended(applyAll(state, frames)));
     const own = frames.map((frame) => frame.client_id).filter((id) => id !== undefined);
     if (own.length > 0) this.outbox.settle(new Set(own));
-    if (frames.some((frame) => changesProblems(frame.event))) void this.readStuck();
+    if (frames.some((frame) => changesProblems(frame, this.stuck.get()))) void this.readStuck();
     if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
+    if (frames.some((frame) => /^INSTRUCTION_TEMPLATE_/.test(frame.event))) this.templateChanges.update((count) => count + 1);
   }
 
   /** One reading at a time; what changes meanwhile is read once more after it. A failed one is made up for by the next
@@ -282,12 +351,12 @@ export class Desk {
   }
 
   private async deliver(entry: Unsent): Promise<SendResult> {
-    const { clientId, workspaceId, text } = entry;
+    const { clientId, workspaceId, text, choice } = entry;
     const missing = this.uploads.missing(entry);
     if (missing.length > 0) return { ok: false, reason: missingWords(missing), again: false };
     try {
       const files = await this.uploads.send(entry, (place, file) => this.outbox.brought(clientId, place, file));
-      await this.api.send(workspaceId, clientId, text, files);
+      await this.api.send(workspaceId, clientId, text, files, choice);
       this.uploads.drop(clientId);
       return { ok: true };
     } catch (error) {

@@ -29,3 +29,10 @@ test("addresses of no place are told so, and damaged ones do not break the page"
   expect(parsePlace("/app/chat/%E0%A4%A", "?m=%")).toMatchObject({ view: "chats", workspaceId: "%E0%A4%A" });
   expect(read("/app/org?panel=chat")).toEqual(ORG);
 });
+
+test("a delegation and what is looked at below it are in the address", () => {
+  const place = { view: "delegation", id: "d/1", node: "d 2" } as const;
+  expect(hrefOf(place)).toBe("/app/delegations/d%2F1?node=d+2");
+  expect(parsePlace("/app/delegations/d%2F1", "?node=d+2")).toEqual(place);
+  expect(parsePlace("/app/delegations", "")).toEqual({ view: "unknown", path: "/app/delegations" });
+});

@@ -4,10 +4,16 @@ import { createStore, type Store } from "./state/store";
 
 const BASE = "/app";
 
+/** What is shown of an agent beside the organisation. */
+export type Panel = "chat" | "work" | "about";
+
 export type Place =
-  | { view: "org"; focus: string | null; panel: "chat" | "about" | null; filter: string }
+  | { view: "org"; focus: string | null; panel: Panel | null; filter: string }
   | { view: "chats"; workspaceId: string | null; messageId: string | null }
+  /** A delegation with all that came of it; `node`: of these the one that is looked at. */
+  | { view: "delegation"; id: string; node: string | null }
   | { view: "problems" }
+  | { view: "instructions"; templateId: string | null }
   | { view: "connect" }
   | { view: "settings" }
   | { view: "unknown"; path: string };
@@ -29,6 +35,10 @@ export function parsePlace(path: string, search: string): Place {
       return orgPlace(query);
     case "chat":
       return { view: "chats", workspaceId: id ?? null, messageId: query.get("m") };
+    case "delegations":
+      return id === undefined ? { view: "unknown", path } : { view: "delegation", id, node: query.get("node") };
+    case "instructions":
+      return { view: "instructions", templateId: id ?? null };
     case "problems":
     case "connect":
     case "settings":
@@ -41,7 +51,7 @@ export function parsePlace(path: string, search: string): Place {
 function orgPlace(query: URLSearchParams): Place {
   const panel = query.get("panel");
   const focus = query.get("focus");
-  const open = focus !== null && (panel === "chat" || panel === "about") ? panel : null;
+  const open = focus !== null && (panel === "chat" || panel === "work" || panel === "about") ? panel : null;
   return { view: "org", focus, panel: open, filter: query.get("q") ?? "" };
 }
 
@@ -61,6 +71,10 @@ export function hrefOf(place: Place): string {
       const id = place.workspaceId === null ? "" : `/${encodeURIComponent(place.workspaceId)}`;
       return `${BASE}/chat${id}${search({ m: place.messageId })}`;
     }
+    case "delegation":
+      return `${BASE}/delegations/${encodeURIComponent(place.id)}${search({ node: place.node })}`;
+    case "instructions":
+      return `${BASE}/instructions${place.templateId === null ? "" : `/${encodeURIComponent(place.templateId)}`}`;
     case "unknown":
       return place.path;
     default:

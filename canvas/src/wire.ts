@@ -33,6 +33,9 @@ export interface WorkspaceView {
   updated_at: string;
   removed_at: string | null;
   key: string | null;
+  instruction_shape: string | null;
+  reply_seconds: number | null;
+  send_drafts: boolean;
 }
 
 /** An agent sits in its seat and is heard. `recovered_from`: the status it had before. */
@@ -117,7 +120,7 @@ export interface CardUpdated {
 
 /**
  * A new row of a workspace's log, as GET /workspaces/{id}/activity shows it. `seq` numbers the log. Bodies that
- * are large are left out, but for a person's message.
+ * are large are left out, but for a person's message. `instructions`: for the agent itself alone, if it asks.
  */
 export interface ActivityView {
   activity_type: string;
@@ -133,15 +136,17 @@ export interface ActivityView {
   response_body?: unknown;
   tool_trace?: unknown;
   error_detail?: string;
+  instructions?: Instructions;
 }
 
-/** An agent wrote to its user. `seq` orders the chat of its workspace. */
+/** An agent wrote to its user. `seq` orders the chat of its workspace. `options`: what a question lets choose. */
 export interface AgentMessage {
   message: string;
   workspace_id: string;
   name: string;
   seq: number;
   attachments?: Array<Record<string, unknown>>;
+  options?: string[];
 }
 
 /**
@@ -170,7 +175,10 @@ export interface EndedChain {
   by: string;
 }
 
-/** What became of the messages of one inbox from `first_seq` to `last_seq`: wake_asked, handed_over or acked. */
+/**
+ * What became of the messages of one inbox from `first_seq` to `last_seq`: wake_asked, handed_over, acked,
+ * answered, declined, answered_outside or overdue.
+ */
 export interface MessageTick {
   tick: string;
   first_seq: number;
@@ -178,6 +186,60 @@ export interface MessageTick {
   at: string;
   attempt?: number;
   reason?: string;
+}
+
+/**
+ * A message that wanted an answer has got none in time, and a reminder did not help. `draft`: its agent has said
+ * something that it did not send. `template` (id@version): what it was told with.
+ */
+export interface MessageOverdue {
+  activity_id: string;
+  seq: number;
+  source_id: string | null;
+  handed_at: string;
+  draft?: boolean;
+  template?: string;
+}
+
+/**
+ * An agent said something in answer to a message and did not send it: a person may. `state`: kept, sent or
+ * discarded.
+ */
+export interface MessageDrafted {
+  activity_id: string;
+  seq: number;
+  state: string;
+}
+
+/**
+ * A template of instructions has a new version, or another one is in force, or it is gone (`version` 0).
+ * `canary`: the version that gets `percent` of the messages.
+ */
+export interface TemplateSaved {
+  template_id: string;
+  version: number;
+  by: string;
+  canary?: number;
+  percent?: number;
+}
+
+/** A template could not be rendered: the message went out without instructions. */
+export interface TemplateFailed {
+  template_id: string;
+  version: number;
+  workspace_id: string;
+  reason: string;
+}
+
+/** A canary was answered less than the version in force, and is ended. Rates from 0 to 1, of so many outcomes. */
+export interface TemplateRolledBack {
+  template_id: string;
+  version: number;
+  back_to: number;
+  canary_rate: number;
+  canary_outcomes: number;
+  base_rate: number;
+  base_outcomes: number;
 }
 
 /** A message was given up: expired, unreachable or refused. A person can requeue or discard it. */
@@ -236,8 +298,349 @@ export interface TaskUpdated {
 }
 
 /**
+ * A workspace gave work to another one. `seq`: the place of its own row in its log; `task_preview`: at most 100
+ * bytes. `parent_id`: the delegation that this one is part of, `root_id` the first of all, `retry_of` the one
+ * that is tried again.
+ */
+export interface DelegationSent {
+  delegation_id: string;
+  target_id: string;
+  task_preview: string;
+  seq: number;
+  root_id: string;
+  depth: number;
+  deadline_at: string;
+  parent_id?: string;
+  retry_of?: string;
+}
+
+/**
+ * A delegation stands at another place now. With `current_step`, `tools_used`, `eta_hint` or `percent` it
+ * changes nothing and only tells how far the work is: such an event has no `seq`, and the next one makes up for
+ * it.
+ */
+export interface DelegationStatus {
+  delegation_id: string;
+  target_id: string;
+  status: string;
+  phase: string;
+  attempt?: number;
+  taken_at?: string;
+  error?: string;
+  current_step?: string;
+  tools_used?: string[];
+  eta_hint?: string;
+  percent?: number;
+}
+
+/**
+ * A delegation is answered. `response_preview`: at most 200 bytes; `result_id`: the row that holds all of it, in
+ * the inbox of who delegated; `via`: how the answer came.
+ */
+export interface DelegationComplete {
+  delegation_id: string;
+  target_id: string;
+  response_preview: string;
+  via?: string;
+  result_id?: string;
+}
+
+/**
+ * A delegation has ended without an answer, as failed or cancelled: why (`reason`, of a closed list), in what
+ * words (`error`), and what to do about it (`advice`).
+ */
+export interface DelegationFailed {
+  delegation_id: string;
+  target_id: string;
+  error: string;
+  reason: string;
+  advice: string;
+  status: string;
+}
+
+/**
+ * A guard stopped a delegation before it began: the limit (cycle, depth, children or root), how much of it is in
+ * use, and what to do instead.
+ */
+export interface DelegationRefused {
+  target_id: string;
+  task_preview: string;
+  limit: string;
+  use: number;
+  most: number;
+  remedy: string;
+  parent_id?: string;
+}
+
+/** How far the work is, in the words of who does it: said `at` a time. */
+export interface Progress {
+  at?: string;
+  current_step?: string;
+  tools_used?: string[];
+  eta_hint?: string;
+  percent?: number;
+}
+
+/**
+ * The receipt of a delegation. `status`: `delegated` for a new one, as the original says it, else how it stands;
+ * `state`: always how it stands. `settled`: it has ended, and `result` is the answer. `delivered`: the text is
+ * `here`, was handed over `before` and stands here once more, or is a message in the `inbox`. `warning`: why it
+ * will hardly begin soon.
+ */
+export interface Delegated {
+  delegation_id: string;
+  status: string;
+  target_id: string;
+  state: string;
+  phase: string;
+  idempotent_hit?: boolean;
+  settled?: boolean;
+  result?: string;
+  delivered?: string;
+  error?: string;
+  reason?: string;
+  advice?: string;
+  retry_of?: string;
+  warning?: string;
+  message?: string;
+}
+
+/** The receipt of a delegation that went another way and is only noted: `status` is `recorded`. */
+export interface Recorded {
+  delegation_id: string;
+  status: string;
+  idempotent_hit?: boolean;
+}
+
+/** How a delegation stands behind what one of its sides said of its end. One that had ended stays as it was. */
+export interface Updated {
+  delegation_id: string;
+  status: string;
+}
+
+/**
+ * What became of a report of progress: `status` is always `noted`, as older agents expect it; `noted`: it is
+ * shown, which it is not of what has ended; `delegation_status`: how the delegation stands.
+ */
+export interface Reported {
+  status: string;
+  noted: boolean;
+  delegation_status: string;
+}
+
+/**
+ * A delegation in a list. `summary`: of the task; `error` and `error_detail` are the same text: older clients
+ * read the second. `last_heartbeat`: the last sign of life of its work; `stuck`: there was none for too long.
+ * `queue_position`: how many rows are before it in the target's inbox, while it waits there. `seq`: of the row
+ * in the log of its source.
+ */
+export interface DelegationItem {
+  delegation_id: string;
+  source_id: string;
+  source_name: string;
+  target_id: string;
+  target_name: string;
+  summary: string;
+  status: string;
+  phase: string;
+  attempt: number;
+  reason: string | null;
+  error: string | null;
+  error_detail: string | null;
+  advice: string | null;
+  response_preview: string | null;
+  result: string | null;
+  via: string | null;
+  created_at: string;
+  updated_at: string;
+  taken_at: string | null;
+  last_heartbeat: string | null;
+  settled_at: string | null;
+  deadline: string;
+  stuck: boolean;
+  parent_id: string | null;
+  root_id: string;
+  depth: number;
+  retry_of: string | null;
+  recorded: boolean;
+  progress: Progress | null;
+  queue_position: number | null;
+  seq: number;
+}
+
+/** One line of the time line of a delegation. `late`: it came after the end and has changed nothing. */
+export interface DelegationFact {
+  at: string;
+  fact: string;
+  status: string;
+  phase: string;
+  attempt: number;
+  late: boolean;
+  detail: string | null;
+}
+
+/** How long something waited, and how long somebody worked on it. */
+export interface TreeSeconds {
+  waiting: number;
+  working: number;
+}
+
+/** A delegation and all below it, summed up. */
+export interface TreeSums {
+  nodes: number;
+  open: number;
+  failed: number;
+  waiting: number;
+  working: number;
+}
+
+/** A delegation in a tree. Who may read its top may read all of it. */
+export interface TreeNode {
+  delegation_id: string;
+  status: string;
+  phase: string;
+  created_at: string;
+  taken_at: string | null;
+  settled_at: string | null;
+  source_id: string | null;
+  source_name: string | null;
+  target_id: string | null;
+  target_name: string | null;
+  summary: string | null;
+  attempt: number;
+  reason: string | null;
+  error: string | null;
+  advice: string | null;
+  response_preview: string | null;
+  last_heartbeat: string | null;
+  deadline: string | null;
+  stuck: boolean;
+  parent_id: string | null;
+  depth: number;
+  retry_of: string | null;
+  progress: Progress | null;
+  own_seconds: TreeSeconds;
+  subtree: TreeSums;
+  children: TreeNode[];
+}
+
+/**
+ * All about one delegation: `task` and `result` in full, the end of its time line and how many lines stand
+ * before it, the tree that it is the top of, and its state as A2A calls it.
+ */
+export interface DelegationFull {
+  delegation: DelegationItem;
+  task: string;
+  result: string | null;
+  timeline: DelegationFact[];
+  earlier: number;
+  tree: TreeNode;
+  a2a_state: string;
+}
+
+/** Delegations of an organisation, newest first; how many are open in all, and how many of those are stuck. */
+export interface DelegationPage {
+  delegations: DelegationItem[];
+  open: number;
+  stuck: number;
+}
+
+/** Delegations by status and by reason, and the median of seconds from begin to end. */
+export interface DelegationStats {
+  by_status: Record<string, number>;
+  by_reason: Record<string, number>;
+  open: number;
+  stuck: number;
+  median_seconds: number | null;
+}
+
+/** A line of the chat on a time line. */
+export interface TimelineMessage {
+  kind: "message";
+  id: string;
+  role: string;
+  content: string;
+  timestamp: string;
+  seq: number;
+  user?: string;
+  client_id?: string;
+  attachments?: Array<Record<string, unknown>>;
+  delivery?: string;
+  trouble?: string;
+  obligation?: ChatObligation;
+  options?: string[];
+  option_of?: string;
+  option?: number;
+}
+
+/** A delegation of the workspace on its time line. */
+export interface TimelineDelegation {
+  kind: "delegation";
+  delegation_id: string;
+  source_id: string;
+  source_name: string;
+  target_id: string;
+  target_name: string;
+  summary: string;
+  status: string;
+  phase: string;
+  attempt: number;
+  reason: string | null;
+  error: string | null;
+  error_detail: string | null;
+  advice: string | null;
+  response_preview: string | null;
+  result: string | null;
+  via: string | null;
+  created_at: string;
+  updated_at: string;
+  taken_at: string | null;
+  last_heartbeat: string | null;
+  settled_at: string | null;
+  deadline: string;
+  stuck: boolean;
+  parent_id: string | null;
+  root_id: string;
+  depth: number;
+  retry_of: string | null;
+  recorded: boolean;
+  progress: Progress | null;
+  queue_position: number | null;
+  seq: number;
+}
+
+/**
+ * What a workspace and its users said and what it delegated, in one order, oldest first. `reached_end`: nothing
+ * older is there.
+ */
+export interface TimelinePage {
+  items: Array<TimelineMessage | TimelineDelegation>;
+  reached_end: boolean;
+}
+
+/**
+ * How to answer one message. `text` is the words; the other members say the same to programs. `available_tools`
+ * are bare names, `reply_via` and `text` spell tools as the runtime does. `tokens`: what the words cost, about.
+ */
+export interface Instructions {
+  reply_via: string;
+  reply_args: Record<string, string>;
+  stdout_warning: string;
+  docs_url: string;
+  available_tools: string[];
+  template: string;
+  form: "compact" | "delta" | "full";
+  text: string;
+  tokens: number;
+  reply_handle?: string;
+  due_at?: string;
+}
+
+/**
  * One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out. `root_id`,
- * `hop` and `cause_id` tell the chain of a message that another one caused.
+ * `hop` and `cause_id` tell the chain of a message that another one caused. `reminder`: it was handed out
+ * before, and nobody has answered it. `instructions` says to the agent itself how to answer, if it asks for
+ * that.
  */
 export interface ActivityRow {
   id: string;
@@ -263,16 +666,35 @@ export interface ActivityRow {
   trace_parent?: string;
   attempt?: number;
   redelivered?: boolean;
+  reminder?: boolean;
   peer_name?: string;
   peer_role?: string;
   agent_card_url?: string;
   attachments?: Array<Record<string, unknown>>;
+  instructions?: Instructions;
+}
+
+/**
+ * The duty to answer a person's message: open, answered, declined (`reason`), answered_outside or overdue.
+ * `draft`: what the agent said and did not send. `template` (id@version), `form` and `tokens`: of the
+ * instructions that it came with.
+ */
+export interface ChatObligation {
+  state: string;
+  due_at?: string;
+  draft?: string;
+  reason?: string;
+  template?: string;
+  form?: string;
+  tokens?: number;
 }
 
 /**
  * One line of the chat between a workspace and its users. `role` is `user` or `agent`; `client_id` is the
  * messageId that the person's client chose. `delivery` tells how far a person's message has come (stored,
- * handed_over, acked, dead), `trouble` why it is dead.
+ * handed_over, acked, dead), `trouble` why it is dead, `obligation` whether it was answered. `options`: what an
+ * agent's question lets choose; `option_of`: the question that a person's message answers, with its `option` of
+ * this number.
  */
 export interface ChatMessage {
   id: string;
@@ -285,6 +707,10 @@ export interface ChatMessage {
   attachments?: Array<Record<string, unknown>>;
   delivery?: string;
   trouble?: string;
+  obligation?: ChatObligation;
+  options?: string[];
+  option_of?: string;
+  option?: number;
 }
 
 /** Who wrote some of the mail that waits: a workspace, or (with an empty id) a person on the canvas. */
@@ -420,6 +846,9 @@ export interface SnapshotWorkspace {
   updated_at: string;
   removed_at: string | null;
   key: string | null;
+  instruction_shape: string | null;
+  reply_seconds: number | null;
+  send_drafts: boolean;
   current_task: string | null;
   last_heard_at: string | null;
 }
@@ -441,6 +870,55 @@ export interface SnapshotChat {
   last: ChatHead;
 }
 
+/**
+ * Messages to a workspace that wait for an answer although it was due, by their `seq`: `overdue` ones, and those
+ * whose agent said something `outside` and did not send it. One can be in both.
+ */
+export interface SnapshotUnanswered {
+  workspace_id: string;
+  overdue: number[];
+  outside: number[];
+}
+
+/**
+ * A delegation that has not ended, as its events tell it. `task_preview`: at most 100 bytes; `seq`: of the row
+ * in the log of its source; `life_at`: the last sign of life of its work.
+ */
+export interface SnapshotDelegation {
+  delegation_id: string;
+  source_id: string;
+  target_id: string;
+  task_preview: string;
+  status: string;
+  phase: string;
+  attempt: number;
+  rev: number;
+  seq: number;
+  parent_id: string | null;
+  root_id: string;
+  depth: number;
+  created_at: string;
+  taken_at: string | null;
+  life_at: string;
+  deadline_at: string;
+  error: string | null;
+  retry_of: string | null;
+  progress: Progress | null;
+}
+
+/** A delegation that a guard stopped before it began, as its event told it. `seq` and `at`: of the event. */
+export interface SnapshotRefusal {
+  seq: number;
+  at: string;
+  source_id: string;
+  target_id: string;
+  task_preview: string;
+  limit: string;
+  use: number;
+  most: number;
+  remedy: string;
+}
+
 /** The organisation. */
 export interface SnapshotOrg {
   id: string;
@@ -451,6 +929,8 @@ export interface SnapshotOrg {
 export interface SnapshotLimits {
   text_bytes: number;
   name_length: number;
+  reply_seconds: number;
+  stuck_seconds: number;
 }
 
 /**
@@ -467,6 +947,9 @@ export interface Snapshot {
   limits: SnapshotLimits;
   workspaces: SnapshotWorkspace[];
   chats: SnapshotChat[];
+  unanswered: SnapshotUnanswered[];
+  delegations: SnapshotDelegation[];
+  refusals: SnapshotRefusal[];
 }
 
 /** Who is logged in. */
@@ -500,6 +983,172 @@ export interface ConnectPage {
   by_hand: ConnectStep[];
 }
 
+/**
+ * What a template says by itself; the rest it has from the one it extends. `tools` and `lines` add, all else
+ * replaces; `lines` and `blocks` are texts of the template language (docs/instructions.md).
+ */
+export interface TemplateParts {
+  reply_tool?: string;
+  docs_url?: string;
+  stdout_warning?: string;
+  tools?: string[];
+  lines?: string[];
+  blocks?: Record<string, string>;
+}
+
+/**
+ * One version of a template. `runtime`: for which it is meant; empty: for any. `extends`: whose parts it has
+ * beside its own; empty: those of the workspace's runtime; null: it has only its own. `built_in`: it came with
+ * Molecule. Times are RFC 3339.
+ */
+export interface TemplateVersion {
+  id: string;
+  version: number;
+  runtime: string;
+  extends: string | null;
+  parts: TemplateParts;
+  note: string | null;
+  created_at: string;
+  created_by: string;
+  built_in: boolean;
+}
+
+/**
+ * A template that an organisation may use, in the version that is in force. `canary`: another version, which
+ * gets `percent` of the messages. `edited`: it came with Molecule, and this organisation has its own version.
+ * `used_by`: how many workspaces have chosen it, `default_for`: how many have it because of their runtime.
+ */
+export interface TemplateRow {
+  template: TemplateVersion;
+  canary: number | null;
+  percent: number;
+  since: string;
+  edited: boolean;
+  used_by: number;
+  default_for: number;
+}
+
+/** A template with `base`: what those that it extends say together, for a workspace of its runtime. */
+export interface TemplateDetail {
+  row: TemplateRow;
+  base: TemplateParts;
+}
+
+/** What was saved. `warnings`: what its author may not have meant. */
+export interface SavedTemplate {
+  template: TemplateVersion;
+  warnings: string[];
+}
+
+/**
+ * What a workspace is told with. `chosen`: its own choice; null: that of its runtime, which `template` then is.
+ * `inline_template`: the text, if it was given as one.
+ */
+export interface WorkspaceTemplate {
+  workspace_id: string;
+  chosen: string | null;
+  template: TemplateVersion;
+  inline_template: string | null;
+  warnings: string[];
+}
+
+/** What an agent would be told. `text` is byte for byte what the server renders; `tokens` an estimate. */
+export interface Preview {
+  template: string;
+  form: string;
+  text: string;
+  tokens: number;
+  bytes: number;
+  reply_via: string;
+  docs_url: string;
+  stdout_warning: string;
+  available_tools: string[];
+  warnings: string[];
+}
+
+/** What an agent would be told with one of its last messages; without `text` it would be told nothing. */
+export interface RenderedMessage {
+  activity_id: string;
+  kind: string;
+  summary: string | null;
+  created_at: string;
+  text: string | null;
+  tokens: number;
+}
+
+/** What an agent would be told with its last messages, newest first. */
+export interface RenderedMessages {
+  template: string;
+  form: string;
+  messages: RenderedMessage[];
+  warnings: string[];
+}
+
+/**
+ * Exactly one of them: a template by its id, or a text beside the template of the workspace's runtime (or the
+ * parts of a template).
+ */
+export interface TemplateChoice {
+  template_id: string | null;
+  inline_template: string | Record<string, unknown> | null;
+}
+
+/**
+ * One version of a template: its `deliveries` (messages that wanted an answer, the newest that are still kept)
+ * by what became of them, each counted once: what was overdue is nothing else, what was answered elsewhere first
+ * was not answered. `rate`: answered and declined, of all whose outcome is known. `tokens`: of the instructions,
+ * in all, estimated.
+ */
+export interface VersionFigures {
+  version: number;
+  deliveries: number;
+  answered: number;
+  declined: number;
+  answered_outside: number;
+  overdue: number;
+  open: number;
+  rate: number | null;
+  tokens: number;
+}
+
+/** One of two versions that share the messages: how many of its outcomes were good, and which part of them. */
+export interface Side {
+  version: number;
+  good: number;
+  missed: number;
+  rate: number | null;
+}
+
+/**
+ * A canary beside the version in force, since it began. `chance`: how likely a version that is as good would
+ * look as bad; `needs`: it is rolled back at this chance, or below; null: not at this moment, whatever happened.
+ */
+export interface Trial {
+  since: string;
+  percent: number;
+  base: Side;
+  canary: Side;
+  chance: number;
+  needs: number | null;
+}
+
+/** All versions of a template that were ever told with, newest first, and the trial that is under way. */
+export interface TemplateFigures {
+  template_id: string;
+  version: number;
+  versions: VersionFigures[];
+  trial: Trial | null;
+}
+
+/** Which version of a template is in force since when, and which other one gets `percent` of the messages. */
+export interface TemplateShare {
+  template_id: string;
+  version: number;
+  canary: number | null;
+  percent: number;
+  since: string;
+}
+
 /** What the server sends beside events; `type` tells which. */
 export type ServerFrame = Hello | Resumed | Current | SnapshotRequired | Ping;
 
@@ -531,12 +1180,22 @@ export interface EventPayloads {
   CHAIN_RELEASED: ReleasedChain;
   CHAIN_ENDED: EndedChain;
   MESSAGE_TICK: MessageTick;
+  MESSAGE_OVERDUE: MessageOverdue;
+  MESSAGE_DRAFTED: MessageDrafted;
   MESSAGE_DEAD: MessageDead;
   MESSAGE_REQUEUED: MessageRequeued;
   MESSAGE_DISCARDED: MessageDiscarded;
   CHAT_PRUNED: ChatPruned;
+  DELEGATION_SENT: DelegationSent;
+  DELEGATION_STATUS: DelegationStatus;
+  DELEGATION_COMPLETE: DelegationComplete;
+  DELEGATION_FAILED: DelegationFailed;
+  DELEGATION_REFUSED: DelegationRefused;
   MEMORY_WRITTEN: MemoryWritten;
   MEMORY_FORGOTTEN: MemoryForgotten;
+  INSTRUCTION_TEMPLATE_SAVED: TemplateSaved;
+  INSTRUCTION_TEMPLATE_FAILED: TemplateFailed;
+  INSTRUCTION_TEMPLATE_ROLLED_BACK: TemplateRolledBack;
   WORKSPACE_HEARTBEAT: Heartbeat;
   TASK_UPDATED: TaskUpdated;
 }
@@ -573,12 +1232,22 @@ export const JOURNALED = [
   "CHAIN_RELEASED",
   "CHAIN_ENDED",
   "MESSAGE_TICK",
+  "MESSAGE_OVERDUE",
+  "MESSAGE_DRAFTED",
   "MESSAGE_DEAD",
   "MESSAGE_REQUEUED",
   "MESSAGE_DISCARDED",
   "CHAT_PRUNED",
+  "DELEGATION_SENT",
+  "DELEGATION_STATUS",
+  "DELEGATION_COMPLETE",
+  "DELEGATION_FAILED",
+  "DELEGATION_REFUSED",
   "MEMORY_WRITTEN",
   "MEMORY_FORGOTTEN",
+  "INSTRUCTION_TEMPLATE_SAVED",
+  "INSTRUCTION_TEMPLATE_FAILED",
+  "INSTRUCTION_TEMPLATE_ROLLED_BACK",
 ] as const satisfies readonly EventName[];
 
 /** Events without them: the next one makes up for a lost one. */

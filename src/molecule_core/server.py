@@ -3,22 +3,33 @@
 import asyncio
 import importlib.metadata
 import logging
-from collections.abc import Callable, Iterable
 from functools import partial
 
 from molecule_core.access.memory import Remembered
 from molecule_core.access.pruning import AccessPruning
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
+from molecule_core.delegations.hearing import Hearing
+from molecule_core.delegations.model import DELEGATION
+from molecule_core.delegations.pruning import DelegationPruning
+from molecule_core.delegations.reader import DelegationReader
+from molecule_core.delegations.rules import OUTCOMES
+from molecule_core.delegations.steps import Ends
+from molecule_core.delegations.writer import DelegationWriter
+from molecule_core.edges.agent_docs import AgentDocsEdge
 from molecule_core.edges.app import App
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.chains import ChainEdge
 from molecule_core.edges.connect import ConnectEdge
+from molecule_core.edges.delegated import Delegated
+from molecule_core.edges.delegations import DelegationEdge
 from molecule_core.edges.delivery import DeliveryEdge
 from molecule_core.edges.events import EventEdge
+from molecule_core.edges.figures import FigureEdge
 from molecule_core.edges.files import FileEdge
 from molecule_core.edges.inbox import InboxEdge
+from molecule_core.edges.instructions import InstructionEdge
 from molecule_core.edges.live import Live
 from molecule_core.edges.mcp import McpEdge
 from molecule_core.edges.mcp_host import Additions, Means, ServerHost
@@ -26,9 +37,14 @@ from molecule_core.edges.memory import MemoryEdge
 from molecule_core.edges.messages import MessageEdge
 from molecule_core.edges.operations import OperationsEdge, RetentionFigures, Sources, StoreFigures
 from molecule_core.edges.orgs import OrgEdge
+from molecule_core.edges.pacing import Pace
 from molecule_core.edges.people import PeopleEdge
+from molecule_core.edges.previews import Previews
+from molecule_core.edges.projecting import Projection
 from molecule_core.edges.rates import Rates
 from molecule_core.edges.registry import RegistryEdge
+from molecule_core.edges.replies import ReplyEdge
+from molecule_core.edges.reporting import ReportingEdge
 from molecule_core.edges.routes import Route, Routes
 from molecule_core.edges.sessions import SessionEdge
 from molecule_core.edges.system import SystemEdge
@@ -36,42 +52,54 @@ from molecule_core.edges.tokens import TokenEdge
 from molecule_core.edges.tree import TreeEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
 from molecule_core.ground.addresses import NetPolicy
-from molecule_core.ground.clock import Clock, SystemClock
-from molecule_core.ground.errors import BadSettings, MoleculeError, ServerBusy, StoreUnavailable
-from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.errors import ServerBusy, StoreUnavailable
+from molecule_core.ground.ids import Randomness
 from molecule_core.ground.logs import hide
-from molecule_core.ground.metrics import MessageMeter, RouteMeter
+from molecule_core.ground.metrics import DelegationMeter, InstructionMeter, MessageMeter, RouteMeter
 from molecule_core.ground.net import Fetcher, SafeFetcher
 from molecule_core.ground.settings import Settings, environment
 from molecule_core.ground.tracing import Tracing, tracing_to
+from molecule_core.instructions.layer import InstructionLayer
+from molecule_core.instructions.measuring import RUNTIMES
+from molecule_core.instructions.rules import CLAUDE_CODE, CODEX, GENERIC
 from molecule_core.memory.model import EXPIRY as MEMORY_EXPIRY
 from molecule_core.memory.pruning import MemoryPruning
 from molecule_core.memory.reader import KeyReader, MemoryReader
 from molecule_core.memory.writer import KeyWriter, MemoryWriter
+from molecule_core.messages import facts
 from molecule_core.messages.delivery import Delivery
 from molecule_core.messages.filing import FileWriter
 from molecule_core.messages.handing import Handing
 from molecule_core.messages.letters import Letters
+from molecule_core.messages.measuring import CANARY, Measuring
 from molecule_core.messages.model import EXPIRY, UNMENTIONED
+from molecule_core.messages.obligations import SILENCE
+from molecule_core.messages.owing import Owing
 from molecule_core.messages.pruning import MessagePruning
 from molecule_core.messages.pushing import Pushing
 from molecule_core.messages.reader import ChainReader, MessageReader
+from molecule_core.messages.replies import Replies
+from molecule_core.messages.results import Results
+from molecule_core.messages.silence import Silence
+from molecule_core.messages.telling import telling_of
 from molecule_core.messages.tracking import Tracking
 from molecule_core.messages.writer import MessageWriter
+from molecule_core.org.model import SeatsGone
 from molecule_core.org.pruning import HeartbeatPruning
 from molecule_core.org.reader import OrgMirror, OrgReader, load_registry
 from molecule_core.org.registry import Registry
 from molecule_core.org.writer import PULSES, SWEEP, OrgWriter
-from molecule_core.store.bus import Bus, Link
-from molecule_core.store.database import Store
+from molecule_core.standing import Standing
 from molecule_core.store.disk import Disk
-from molecule_core.store.mirrors import Mirrors, follow
+from molecule_core.store.mirrors import follow
 from molecule_core.store.pruning import RETENTION, JournalPruning, Retention
-from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
 from molecule_core.store.timers import Timers
-from molecule_core.store.wakeups import Look, Wakeups
+from molecule_core.store.wakeups import Look
 from molecule_core.views.feed import Feed
 from molecule_core.views.snapshot import SnapshotReader
+from molecule_core.views.timeline import TimeLine
+from molecule_core.views.worktree import WorkTree
 
 FIRST_ORG = "Default"
 # Between two saves of what agents say, so that other processes know it soon and the store is not busy with it.
@@ -84,7 +112,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _log = logging.getLogger("molecule.server")
 
 
-class Server:
+class Server(Standing):
     """One Molecule server process. `open` before serving, `close` after. `first_org` names the organisation that a
     first start makes."""
 
@@ -101,81 +129,26 @@ class Server:
         mcp_additions: Additions | None = None,
     ) -> None:
         """`mcp_additions`: tools and methods that only a test's server has."""
+        super().__init__(settings, clock=clock, randomness=randomness)
         self._mcp_additions = mcp_additions
-        self.settings = settings
+        self._closing = asyncio.Event()
         if settings.metrics_token:
             hide(settings.metrics_token)
         self._fetcher = fetcher or SafeFetcher(NetPolicy.of(settings.push_networks), settings.limits)
         self._first_org = first_org
         self.version = importlib.metadata.version("molecule-core")
-        self._clock = clock or SystemClock()
-        self._randomness = randomness or SystemRandomness()
-        self._ids = Ids(self._clock, self._randomness)
         self._tracing = tracing or tracing_to(settings.otel_endpoint, environment(), self.version)
-        self.process = f"{self._randomness.bits(40):010x}"
-        """Tells this process from others of the same store."""
-        self.outdated: MoleculeError | None = None
-        """Why this process can only end: a newer Molecule has brought the store forward."""
-        self.when_outdated: Callable[[], None] = lambda: None
-        again = settings.limits.look_again_seconds if settings.database else None
-        self.wakeups = Wakeups(self._clock, look_again_seconds=again)
-        self._closing = asyncio.Event()
-        self.bus: Bus | None = None
-        self._mirrors = Mirrors(self.wakeups.ring)
-        self.store = self._choose_store()
         self.registry = Registry()
+        self.instructed = InstructionMeter(RUNTIMES, (CLAUDE_CODE, CODEX, GENERIC))
         self._wire(admin_token)
         self._timers = Timers(self.store, self._clock, self.wakeups)
-        self._timers.owner(SWEEP, self._org.sweep)
-        self._timers.owner(EXPIRY, self._letters.expire)
-        self._timers.owner(MEMORY_EXPIRY, self._keys.on_due)
-        self._timers.owner(UNMENTIONED, self._files.on_due)
-        self._timers.owner(RETENTION, self._retention.on_due)
+        messages = {EXPIRY: self._letters.expire, SILENCE: self._silence.on_due, UNMENTIONED: self._files.on_due}
+        others = {SWEEP: self._org.sweep, MEMORY_EXPIRY: self._keys.on_due, RETENTION: self._retention.on_due}
+        others[CANARY] = self._measuring.on_due
+        others[DELEGATION] = self.delegations.on_due
+        for kind, on_due in {**messages, **others}.items():
+            self._timers.owner(kind, on_due)
         self._workers: list[asyncio.Task[None]] = []
-
-    def _choose_store(self) -> Store:
-        limits = self.settings.limits
-        if self.settings.database:
-            from molecule_core.store.postgres import PostgresStore
-
-            return PostgresStore(
-                self.settings.database,
-                clock=self._clock,
-                ids=self._ids,
-                limits=limits,
-                ring=self._ring_everywhere,
-                mirrors=self._mirrors,
-                outdated=self._end_as_outdated,
-                copies=self.settings.state,
-            )
-        if self.settings.nats:
-            raise BadSettings(reason="nats wakes other processes on one PostgreSQL; set database too, or leave it out")
-        path = self.settings.state / DATABASE_FILE
-        return SqliteStore(path, clock=self._clock, ids=self._ids, limits=limits, ring=self.wakeups.ring)
-
-    def _choose_link(self) -> Link:
-        """What carries wake-ups to other processes."""
-        if self.settings.nats:
-            try:
-                from molecule_core.store.nats import NatsLink
-            except ImportError:
-                raise BadSettings(reason="nats needs a package: pip install 'molecule-core[nats]'") from None
-            return NatsLink(self.settings.nats, self.store.epoch)
-        from molecule_core.store.listen import PostgresLink
-
-        return PostgresLink(self.settings.database)
-
-    def _ring_everywhere(self, keys: Iterable[str]) -> None:
-        keys = set(keys)
-        self.wakeups.ring(keys)
-        if self.bus is not None:
-            self.bus.tell(keys)
-
-    def _end_as_outdated(self, error: MoleculeError) -> None:
-        if self.outdated is None:
-            self.outdated = error
-            _log.error("this process ends: %s", error.text)
-            self.when_outdated()
 
     def _wire(self, admin_token: str) -> None:
         settings, store, registry, wakeups = self.settings, self.store, self.registry, self.wakeups
@@ -189,12 +162,25 @@ class Server:
         org = OrgReader(registry)
         self._mirrors.keep(OrgMirror(registry), *OrgMirror.KINDS)
         self._mirrors.keep(access_reader, *AccessReader.KINDS)
-        writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits)
+        self._layer = layer = InstructionLayer(
+            store, self._mirrors, self.instructed, org.lives_in, clock=clock, limits=limits, public_url=settings.url
+        )
+        self._measuring = Measuring(store, org, layer.reader, layer.trials, self.instructed, clock=clock, limits=limits)
+        telling = telling_of(settings, layer.renderer, org, store, self.instructed)
+        owing = Owing(clock, limits, telling, shared=store.shared)
+        owing.came = self._measuring.came
+        writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits, owing=owing)
         reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
-        handing = Handing(store, org, wakeups, reader, clock=clock, limits=limits)
+        handing = Handing(store, org, wakeups, reader, owing, clock=clock, limits=limits)
+        replies = Replies(store, org, writer, handing, owing, clock=clock, ids=ids)
+        self._delegations(org, writer, owing, reader)
+        projection = Projection(telling, self.delegated)
+        self._silence = Silence(store, org, owing, clock=clock, limits=limits)
         self._letters = Letters(store, org, clock=clock)
-        self.delivery = self._driver(org)
-        tracking = Tracking(store, org, wakeups, clock=clock, circuit_open_until=self.delivery.circuit_open_until)
+        self.delivery = self._driver(org, owing)
+        tracking = Tracking(
+            store, org, wakeups, clock=clock, limits=limits, circuit_open_until=self.delivery.circuit_open_until
+        )
         disk = Disk(settings.files, reserve=limits.disk_reserve_bytes)
         self._files = FileWriter(store, disk, org, writer, clock=clock, ids=ids, limits=limits)
         self._keys = KeyWriter(store, org, clock=clock, limits=limits)
@@ -205,7 +191,8 @@ class Server:
             store,
             (
                 JournalPruning(store, lambda: [each.id for each in org.orgs()]),
-                MessagePruning(store, org, limits=limits),
+                MessagePruning(store, org, clock=clock, limits=limits),
+                DelegationPruning(store, org, clock=clock, limits=limits),
                 MemoryPruning(store, org),
                 AccessPruning(store),
                 HeartbeatPruning(store),
@@ -213,8 +200,8 @@ class Server:
             clock=clock,
             limits=limits,
         )
-        feed = Feed(store, wakeups, org, reader)
-        snapshots = SnapshotReader(store, feed, org, reader, clock=clock, limits=limits)
+        feed = Feed(store, wakeups, org, reader, self.delegated)
+        snapshots = SnapshotReader(store, feed, org, reader, self.delegated, clock=clock, limits=limits)
         self.live = Live(feed, org, clock=clock, limits=limits)
         access_reader.tell(lambda hashed, at: self.live.end((hashed,), _ENDED, at), self.live.renew)
         self._sessions = SessionEdge(
@@ -229,6 +216,9 @@ class Server:
         )
         counted, tracing = MessageMeter(), self._tracing
         refused = RouteMeter()
+        delegating = self.delegations, self.delegated
+        sends = Delegated(*delegating, limits=limits)
+        trees, lines = WorkTree(self.delegated, clock=clock), TimeLine(reader, self.delegated)
         edges = (
             CanvasEdge(),
             SystemEdge(
@@ -244,16 +234,22 @@ class Server:
             TreeEdge(org_writer, org, public_url=settings.url),
             TokenEdge(access_writer, access_reader, self.live, public_url=settings.url),
             ConnectEdge(public_url=settings.url),
-            RegistryEdge(org_writer, org, guards, self._fetcher, clock=clock, limits=limits),
-            MessageEdge(writer, tracking, rates, counted, limits=limits, tracing=tracing),
-            InboxEdge(writer, handing, reader, counted, clock=clock, limits=limits, tracing=tracing),
-            DeliveryEdge(tracking, self._letters),
+            AgentDocsEdge(public_url=settings.url),
+            RegistryEdge(org_writer, org, guards, self._fetcher, telling, clock=clock, limits=limits),
+            MessageEdge(writer, replies, tracking, rates, counted, sends, limits=limits, tracing=tracing),
+            ReplyEdge(replies, writer, tracking, counted, limits=limits),
+            InboxEdge(writer, handing, reader, projection, counted, clock=clock, limits=limits, tracing=tracing),
+            DelegationEdge(*delegating, trees, lines, org, store.catch_up, counted, limits=limits),
+            ReportingEdge(*delegating, self.pace, org, store.catch_up, limits=limits),
+            DeliveryEdge(tracking, self._letters, self.delegated),
             ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),
             self._memory(org),
-            EventEdge(self.live, feed, snapshots, org, guards),
+            InstructionEdge(layer, org, org_writer, Previews(layer, org, reader, store.catch_up)),
+            EventEdge(self.live, feed, snapshots, org, guards, projection),
             self._sessions,
             self._mcp_edge(guards, org),
+            FigureEdge(self._measuring, layer.trials),
             self._operations(org, reader, counted, refused),
         )
         self.routes = Routes(route for edge in edges for route in edge.routes())
@@ -268,12 +264,31 @@ class Server:
         self.mcp = McpEdge(host, guards, org, self.live, means)
         return self.mcp
 
-    def _driver(self, org: OrgReader) -> Delivery:
+    def _delegations(self, org: OrgReader, messages: MessageWriter, owing: Owing, reader: MessageReader) -> None:
+        """Work that workspaces give each other, and whose facts it follows."""
+        store, clock, ids, limits = self.store, self._clock, self._ids, self.settings.limits
+        results = Results(owing, clock=clock, ids=ids)
+        self.ended = DelegationMeter(OUTCOMES)
+        ends = Ends(org, results, self.ended, history=self.settings.delegation_ledger_write)
+        self.delegations = DelegationWriter(store, org, messages, reader, ends, clock=clock, ids=ids, limits=limits)
+        self.pace = Pace(self.delegations.progress, clock=clock)
+        self.delegated = DelegationReader(store, org, reader, self.wakeups, clock=clock, limits=limits)
+        hearing, follow = Hearing(org, ends, limits), store.followers.follow
+        follow(facts.Handed, "delegations.handed", hearing.handed)
+        follow(facts.Returned, "delegations.returned", hearing.returned)
+        follow(facts.Delayed, "delegations.delayed", hearing.delayed)
+        follow(facts.Unsure, "delegations.unsure", hearing.unsure)
+        follow(facts.Accepted, "delegations.accepted", hearing.accepted)
+        follow(facts.Answered, "delegations.answered", hearing.answered)
+        follow(facts.Progressed, "delegations.progressed", hearing.progressed)
+        follow(facts.GivenUp, "delegations.given_up", hearing.given_up)
+        follow(SeatsGone, "delegations.seats_gone", hearing.seats_gone)
+
+    def _driver(self, org: OrgReader, owing: Owing) -> Delivery:
         """Whoever pushes."""
         clock, limits = self._clock, self.settings.limits
-        pushing = Pushing(
-            self.store, org, self._letters, clock=clock, ids=self._ids, randomness=self._randomness, limits=limits
-        )
+        means = (self.store, org, self._letters, owing)
+        pushing = Pushing(*means, clock=clock, ids=self._ids, randomness=self._randomness, limits=limits)
         return Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
 
     def _memory(self, org: OrgReader) -> MemoryEdge:
@@ -299,6 +314,9 @@ class Server:
             messages=messages,
             live=self.live,
             counted=counted,
+            instructions=self.instructed,
+            delegations=self.delegated,
+            ended=self.ended,
             store=StoreFigures(store.dialect, store.meter, lambda: store.waiting),
             retention=figures,
             mcp=self.mcp.figures,
@@ -310,13 +328,6 @@ class Server:
 
     def _table(self) -> list[Route]:
         return self.routes.rows
-
-    def _how_others_are_heard(self) -> str | None:
-        """What `/ready` says of wake-ups by other processes; nothing where there are none."""
-        if self.bus is None:
-            return None
-        every = f"degraded: looking again every {self.settings.limits.look_again_seconds} s"
-        return "listening" if self.bus.listening else every
 
     def _hosts(self) -> frozenset[str]:
         """The host names this server answers for."""
@@ -331,26 +342,16 @@ class Server:
         if self.store.shared:
             await self._open_to_others()
         await load_registry(self.store, self.registry)
+        await self._layer.load()
         await self._files.open(alone=not self.settings.database)
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
-        await asyncio.gather(self._org.sweep(""), self._retention.begin())  # in one commit: a start should be quick
+        # In one commit: a start should be quick.
+        await asyncio.gather(self._org.sweep(""), self._retention.begin(), self._layer.writer.seed())
         work = [self._timers.work(), self.delivery.work(alone=not self.store.shared)]
         if self.store.shared:
             work += [follow(self.store, self.wakeups), self._keep_saving()]
         self._workers = [asyncio.create_task(each) for each in work]
-
-    async def _open_to_others(self) -> None:
-        """From here on this process hears what others ring, and they hear it."""
-        self.bus = Bus(
-            self._choose_link(),
-            self.wakeups,
-            process=self.process,
-            clock=self._clock,
-            randomness=self._randomness,
-            check_seconds=self.settings.limits.look_again_seconds,
-        )
-        await self.bus.open()
 
     async def _keep_saving(self) -> None:
         """Saves what agents say to this process: soon if they work on something else now, else with each sweep."""
@@ -376,6 +377,7 @@ class Server:
         self._closing.set()
         await self.live.close()
         await self.mcp.close()
+        await self.pace.close()
         if self._workers:
             await asyncio.gather(*self._workers)
             if self.outdated is None:

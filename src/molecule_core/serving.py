@@ -79,21 +79,41 @@ async def _no_asgi(scope: dict[str, Any], _receive: object, _send: object) -> No
     raise LookupError(scope["type"])
 
 
-async def serve(server: Server, ready: Callable[[Server], Awaitable[None]] | None = None) -> None:
-    """Serves until a signal comes. `ready` is called once the server listens."""
+async def serve(
+    server: Server,
+    ready: Callable[[Server], Awaitable[None]] | None = None,
+    before_end: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Serves until a signal comes. `ready` is called once the server listens; `before_end` after the first signal, and
+    what it does is done while the server still serves. A second signal does not wait for that."""
     await server.open()
     try:
         http = http_server(server)
         if ready is not None:
             http.when_listening(ready)
         server.when_outdated = http.stop
+        end = http.stop if before_end is None else _after(before_end, http.stop)
         for each in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(each, http.stop)
+            asyncio.get_running_loop().add_signal_handler(each, end)
         await http.serve()
     finally:
         await server.close()
     if server.outdated is not None:
         raise server.outdated
+
+
+def _after(first: Callable[[], Awaitable[None]], then: Callable[[], None]) -> Callable[[], None]:
+    """What to call to have `then` called once `first` is done; called again meanwhile, `then` follows at once."""
+    under_way: set[asyncio.Future[None]] = set()
+
+    def call() -> None:
+        if under_way:
+            then()
+        else:
+            under_way.add(asyncio.ensure_future(first()))
+            next(iter(under_way)).add_done_callback(lambda _: then())
+
+    return call
 
 
 def run(server: Server, ready: Callable[[Server], Awaitable[None]] | None = None) -> None:

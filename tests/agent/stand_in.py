@@ -18,6 +18,12 @@ class Row:
         self.attempt = 0
         self.lease_until = 0.0
         self.acked = False
+        self.reminder = False
+
+    @property
+    def handle(self) -> str:
+        """What names it in an answer; servers may well use the same one for messages of theirs."""
+        return f"m{self.seq}-abcde"
 
 
 class StandIn:
@@ -42,6 +48,12 @@ class StandIn:
     def put(self, id_: str) -> None:
         """Somebody sends a message."""
         self.rows.append(Row(id_, len(self.rows) + 1))
+        self.news.set()
+
+    def remind(self, id_: str) -> None:
+        """Nobody has answered a message: it is handed out once more, held or handled."""
+        (row,) = [each for each in self.rows if each.id == id_]
+        row.acked, row.lease_until, row.reminder = False, 0.0, True
         self.news.set()
 
     @property
@@ -77,15 +89,12 @@ class StandIn:
         await asyncio.get_running_loop().create_future()
 
     async def _answer(self, path: str, body: Any, query: dict[str, Any]) -> Any:
-        match path.rsplit("/", 1)[1]:
-            case "activity" if "claim" in query and self.strange:
-                return self.strange.pop()
-            case "activity" if "claim" in query:
-                return await self._claimed(query)
+        verb = path.rsplit("/", 1)[1]
+        if verb in ("reply", "decline"):
+            return self._closed(verb, body)
+        match verb:
             case "activity":
-                if query["since_id"] not in [row.id for row in self.rows]:
-                    raise ApiError(410, {"error": "since_id cursor not found", "code": "cursor_gone"})
-                return []
+                return await self._rows(query)
             case "ack":
                 return {"last_acked_seq": self._ack(body)}
             case "release":
@@ -95,6 +104,13 @@ class StandIn:
                             row.lease_until = 0.0
                 return {"released": 0}
         return {"status": "ok"}
+
+    async def _rows(self, query: dict[str, Any]) -> Any:
+        if "claim" in query:
+            return self.strange.pop() if self.strange else await self._claimed(query)
+        if query["since_id"] not in [row.id for row in self.rows]:
+            raise ApiError(410, {"error": "since_id cursor not found", "code": "cursor_gone"})
+        return []
 
     async def _claimed(self, query: dict[str, Any]) -> list[dict[str, Any]]:
         end = self.clock.monotonic() + query["wait"]
@@ -114,7 +130,21 @@ class StandIn:
     def _shown(self, row: Row) -> dict[str, Any]:
         shown = {"id": row.id, "seq": row.seq, "workspace_id": "what the server says", "attempt": row.attempt}
         parts = [{"kind": "text", "text": row.id}]
-        return {**shown, "kind": "canvas_user", "request_body": {"params": {"message": {"parts": parts}}}}
+        how = instructions(row.handle)
+        shown |= {"reminder": True} if row.reminder else {}
+        body = {"params": {"message": {"parts": parts}}}
+        return {**shown, "kind": "canvas_user", "request_body": body, "instructions": how}
+
+    def _closed(self, verb: str, body: Any) -> dict[str, Any]:
+        found = [each for each in self.rows if each.handle == body["handle"]]
+        if not found:
+            raise ApiError(404, {"error": "unknown handle", "code": "not_found"})
+        (row,) = found
+        closes = not body.get("progress")
+        row.acked = row.acked or closes
+        state = {"reply": "answered", "decline": "declined"}[verb] if closes else "open"
+        told = {"status": "sent", "activity_id": f"answer-to-{row.id}", "answers": row.id, "peer_id": ""}
+        return {**told, "state": state, "acknowledged": closes}
 
     def _ack(self, body: Any) -> int:
         (row,) = [each for each in self.rows if each.id == body["activity_id"]]
@@ -122,6 +152,13 @@ class StandIn:
             raise ApiError(409, {"error": "stale", "code": "stale_attempt"})
         row.acked = True
         return next((each.seq - 1 for each in self.rows if not each.acked), len(self.rows))
+
+
+def instructions(handle: str) -> dict[str, Any]:
+    """How to answer, as a server says it with a row."""
+    said = {"reply_via": "reply", "reply_args": {"peer_id": ""}, "stdout_warning": "", "docs_url": "", "form": "full"}
+    told = {"available_tools": ["reply"], "template": "generic-mcp-default@1", "text": f'reply(handle="{handle}")'}
+    return {**said, **told, "tokens": 9, "reply_handle": handle}
 
 
 class StandInApi(Api):

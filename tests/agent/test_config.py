@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from molecule_core.agent.bridges.settings import BridgeWishes
 from molecule_core.agent.config import BadConfiguration, Wishes, read_configuration
 from tests.requirements import requirement
 
@@ -189,13 +190,15 @@ def test_every_wish_can_be_set_and_a_mistyped_one_is_told(home: dict[str, str]) 
 
 
 @requirement("O2")
-def test_the_page_tells_every_setting_and_its_default() -> None:
+@pytest.mark.parametrize(("defaults", "number"), [(Wishes(), 0), (BridgeWishes(), 1)], ids=["agent", "bridge"])
+def test_the_page_tells_every_setting_and_its_default(defaults: Wishes | BridgeWishes, number: int) -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
-    rows = [line.split("|") for line in page.splitlines() if line.startswith("| `") and len(line.split("|")) == 5]
+    tables = page.split("the bridge's own are `MOLECULE_BRIDGE_`")
+    assert len(tables) == 2
+    rows = [each.split("|") for each in tables[number].splitlines() if each.startswith("| `") and each.count("|") == 4]
     told = {row[1].strip(" `"): row[2].strip(" `").replace(",", "") for row in rows}
-    defaults = Wishes()
-    wanted = {name: str(getattr(defaults, name)).removesuffix(".0") for name in Wishes.__struct_fields__}
-    assert {name: value.lower() for name, value in wanted.items()} == told
+    names = defaults.__struct_fields__
+    assert told == {name: str(getattr(defaults, name)).removesuffix(".0").lower() for name in names}
 
 
 @requirement("G6")

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from molecule_core.agent.inbox import Inbox
 from molecule_core.agent.replies import Target, target_of
@@ -51,6 +52,25 @@ async def test_a_repeat_is_no_news_and_renews_the_attempt() -> None:
     changes.cancel()
     assert [each.message.attempt for each in inbox.entries()] == [2]
     assert (len(inbox), inbox.count("w-1")) == (1, 1)
+
+
+@requirement("G9", "G10")
+@pytest.mark.parametrize("was_handled", [False, True])
+def test_a_reminder_is_news_once_also_of_what_was_acknowledged(was_handled: bool) -> None:
+    """Acknowledged is not answered: who asked still waits."""
+    first = letter("a")
+    inbox = filled(first)
+    (entry,) = inbox.entries()
+    entry.shown, entry.pushes = True, 3
+    if was_handled:
+        inbox.settle(entry.key)
+    again = replace(first, attempt=2, redelivered=True, reminder=True)
+    assert inbox.add(again)
+    (entry,) = inbox.entries()
+    assert (entry.message, entry.shown, entry.pushes, len(inbox)) == (again, False, 0, 1)
+    entry.shown = True
+    assert not inbox.add(replace(again, attempt=3))  # only its lease has ended
+    assert (entry.message.attempt, entry.shown, inbox.count(again.arrival_workspace_id)) == (3, True, 1)
 
 
 @requirement("G9", "G10")

@@ -16,6 +16,7 @@ from molecule_core.agent.leader import Leadership
 from molecule_core.agent.membership import Membership, Shared
 from molecule_core.agent.tokens import TokenRegistry
 from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.wire.cards import ALL
 from tests.agent.stand_in import StandIn, StandIns
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.journeys.patience import bounded
@@ -106,7 +107,9 @@ async def test_a_seat_registers_beats_and_brings_mail_under_its_own_name(
         (entry,) = life.inbox.entries()
         assert entry.message.arrival_workspace_id == "w"  # whatever the server says
         assert (entry.message.text, life.seats["w"].state) == ("m-1", "leading")
-        assert server.bodies[0] == {"id": "w", "agent_card": {"tools": 3}, "delivery_mode": "poll"}
+        card = {"tools": 3, "loaded_mcp_tools": ALL}
+        assert server.bodies[0] == {"id": "w", "agent_card": card, "delivery_mode": "poll"}
+        assert server.bodies[1]["loaded_mcp_tools"] == ALL
         for _ in range(6):
             await clock.advance(20)
         assert 4 <= server.count("/registry/heartbeat") <= 9

@@ -16,6 +16,7 @@ from playwright.async_api import Browser, async_playwright
 from tests.canvas.browser_binary import find_browser
 from tests.canvas.desk import Desk
 from tests.canvas.stage import Stage, staged
+from tests.canvas.working import ENTRANCES, Begin
 from tests.running import running
 from tests.waits import PROCESS_START_SECONDS
 
@@ -100,3 +101,10 @@ async def empty_desk(browser: Browser, tmp_path: Path) -> AsyncIterator[Desk]:
         desk = Desk(browser, Stage(server))
         yield desk
         await desk.close()
+
+
+@pytest.fixture(params=list(ENTRANCES))
+async def begin(request: pytest.FixtureRequest, stage: Stage) -> AsyncIterator[Begin]:
+    """Each way in which an agent gives work to another one."""
+    async with ENTRANCES[request.param]() as begin:
+        yield begin

@@ -4,6 +4,7 @@ import asyncio
 
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
+from molecule_core.messages.model import Line
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.reader import OrgReader
 from tests.canvas.stage import Stage
@@ -19,4 +20,4 @@ async def say_many(stage: Stage, name: str, texts: list[str]) -> None:
     seat = stage.seats[name].id
     for start in range(0, len(texts), _AT_ONCE):
         some = texts[start : start + _AT_ONCE]
-        await asyncio.gather(*(writer.notify(seat, [{"kind": "text", "text": text}], None) for text in some))
+        await asyncio.gather(*(writer.notify(seat, Line([{"kind": "text", "text": text}])) for text in some))

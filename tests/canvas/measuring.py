@@ -55,7 +55,8 @@ _SMALL = """
   const all = document.querySelectorAll(`a, button, input, select, textarea, ${rows}`);
   const isShown = (element) => element.checkVisibility({ visibilityProperty: true });
   const isSeen = (element) => isShown(element) && element.getBoundingClientRect().width > 1;
-  const isInSentence = (element) => element.tagName === "A" && element.closest("[data-message]") !== null;
+  const said = "[data-message], [data-delegation], [aria-label^='Draft of']";
+  const isInSentence = (element) => element.tagName === "A" && element.closest(said) !== null;
   // What lies on the map is measured at 100 %: it grows with the zoom, and the outline does the same.
   const fits = (element) => {
     const { width, height } = element.getBoundingClientRect();
@@ -87,6 +88,19 @@ _COVERED = """
   return `${name} is covered: at ${box.top} to ${box.bottom} of ${top} to ${top + holder.clientHeight}`;
 }
 """
+# Texts are laid out late: whoever looks where the focus is waits until nothing has grown for twenty frames.
+_AT_REST = """() => new Promise((done) => {
+    let [last, same, left] = [-1, 0, 300];
+    const look = () => {
+        const now = [...document.querySelectorAll("*")].reduce((sum, each) => sum + each.scrollHeight, 0);
+        same = now === last ? same + 1 : 0;
+        last = now;
+        left -= 1;
+        if (same >= 20 || left === 0) done();
+        else requestAnimationFrame(look);
+    };
+    look();
+})"""
 _TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _NOTE_MOTION = """
 window.moved = [];
@@ -112,6 +126,7 @@ async def find_small(page: Page) -> list[str]:
 async def find_covered(page: Page, stops: int) -> list[str]:
     """Tabs through the page; the stops at which the focus could not be seen."""
     found = []
+    await page.evaluate(_AT_REST)
     for _ in range(stops):
         await page.keyboard.press("Tab")
         at = await page.evaluate(_COVERED)

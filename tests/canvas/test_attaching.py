@@ -53,6 +53,9 @@ async (bytes) => {
 async def page(desk: Desk) -> Page:
     """The chat with the lead."""
     page = await desk.open(chat_path(desk.stage, "Lead"), permissions=["clipboard-read", "clipboard-write"])
+    # The driver takes the browser's dialog over once somebody listens, and says nothing of when it has done so: whoever
+    # begins to listen and presses a key at once may be earlier.
+    page.on("filechooser", lambda _: None)
     await expect(page.get_by_role("banner")).to_contain_text("Live")
     return page
 

@@ -57,7 +57,7 @@ async def test_the_palette_puts_unread_chats_first_then_recent_ones(desk: Desk, 
     await expect(page).to_have_title("(2) Default · Molecule")
     await fingers.press("Control+k")
     found = page.get_by_role("option")
-    await expect(found).to_have_count(2 + 12 + 8)
+    await expect(found).to_have_count(2 + 12 + 9)
     told = [" ".join((await each.inner_text()).split()) for each in await found.all()]
     assert [each.split()[0] for each in told[:5]] == ["Writer", "Quality", "Writer", "Quality", "Backend"]
     assert [each.split()[-1] for each in told[:2]] == ["Chat", "Chat"]
@@ -179,6 +179,7 @@ async def test_a_command_of_the_palette_leaves_the_focus_where_it_was(page: Page
 @requirement("C62")
 async def test_the_focus_cannot_leave_a_dialog_while_it_is_open(page: Page, fingers: Fingers) -> None:
     await fingers.use(page.get_by_role("button", name="Keys"))
+    await page.get_by_role("dialog").wait_for()
     inside = "() => document.activeElement === document.body || document.activeElement.closest('dialog') !== null"
     for _ in range(4):
         await fingers.press("Tab")

@@ -88,7 +88,8 @@ class Company:
         seat = self._stage.seats[self._anybody()]
         await seat.api.post(f"/workspaces/{seat.id}/notify", {"message": f"read {self._turn}"})
         tab, here = self._random.choice(self._tabs), self._stage.seats["Lead"].id
-        async with tab.expect_response("**/chat/read"):
+        # Of this chat: that the one with Lead was read may be told in the same moment.
+        async with tab.expect_response(f"**/workspaces/{seat.id}/chat/read"):
             await tab.evaluate(GO, f"/app/org?focus={seat.id}&panel=chat")
         await tab.evaluate(GO, f"/app/org?focus={here}&panel=chat")
         return "unread", False

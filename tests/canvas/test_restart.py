@@ -24,6 +24,7 @@ NOBODY = (
     "net::ERR_CONNECTION_REFUSED",
     "net::ERR_CONNECTION_RESET",
     "net::ERR_EMPTY_RESPONSE",
+    "net::ERR_SOCKET_NOT_CONNECTED",
     "WebSocket connection to",
 )
 

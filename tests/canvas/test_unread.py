@@ -115,7 +115,9 @@ async def test_what_is_below_the_part_one_looks_at_is_not_read_until_one_gets_th
     async with page.expect_response("**/chat/read"):
         await entry(page, "Lead").click()
     chat = Chat(page, "Lead")
-    await chat.list.evaluate("list => { list.parentElement.scrollTop = 300; }")
+    # The browser tells the page of scrolling with its next frame.
+    scroll = "list.parentElement.scrollTop = 300; requestAnimationFrame(() => requestAnimationFrame(done));"
+    await chat.list.evaluate(f"list => new Promise((done) => {{ {scroll} }})")
     await desk.stage.say("Lead", "far below")
     await expect_unread(page, {"Lead": 1})
     await page.get_by_role("button", name="1 new", exact=True).click()

@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import Page, Route
 
 from tests.canvas.desk import Desk
+from tests.canvas.owing import ask, mutter, offer
 from tests.canvas.stage import Stage
+from tests.canvas.working import answer_work, by_http, take_work
 from tests.journeys.loops import frozen_chain
 
 WIDE = {"width": 1440, "height": 900}
@@ -42,6 +44,25 @@ async def fill(stage: Stage) -> None:
     await stage.admin.post(f"/workspaces/{stage.seats['Writer'].id}/a2a", {"params": params})
     org_id = (await stage.admin.get("/orgs"))[0]["id"]
     await frozen_chain(stage.server, org_id, stage.seats["Writer"].id)
+    await offer(stage, "Frontend", "Which day shall it go out?", ["Monday", "Whenever somebody has looked at it"])
+    asked = await ask(stage, "Frontend", "Is the page ready?")
+    await mutter(stage, "Frontend", asked["id"], f"It is ready.\n\n{RICH}")
+    path = f"/orgs/{org_id}/instruction-templates"
+    parts = {"blocks": {"compact": "Answer {{ reply_tool }}."}, "lines": ["Be brief; " + "very " * 20 + "brief."]}
+    await stage.admin.post(path, {"id": "support-team", "extends": "generic-mcp-default", "parts": parts})
+    await stage.admin.call("PUT", f"{path}/support-team", body={"parts": {"lines": ["Be kind."]}, "in_force": False})
+    await stage.admin.post(f"{path}/support-team/canary", {"version": 2, "percent": 10})
+    await fill_work(stage)
+
+
+async def fill_work(stage: Stage) -> None:
+    """Gives the company work that waits, is worked on, and was answered."""
+    await by_http(stage, "First line", "Second line", "Answer the customers who wait")
+    await take_work(stage, "Second line")
+    await answer_work(stage, "Second line", RICH)
+    await by_http(stage, "First line", "Night shift", "Look into the difficult ones")
+    await take_work(stage, "Night shift")
+    await by_http(stage, "First line", "Support", "Find somebody for the night")
 
 
 # Does what a click on a link of the page does: nothing is loaded anew.
@@ -96,6 +117,23 @@ async def show_chat(page: Page, stage: Stage) -> None:
     await page.get_by_role("table").wait_for()
 
 
+async def show_work_in_chat(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"chat/{stage.seats['First line'].id}")
+    await page.get_by_role("listitem").get_by_role("table").wait_for()
+    await page.get_by_role("button", name="Cancel").last.wait_for()
+
+
+async def show_work_beside(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"org?focus={stage.seats['First line'].id}&panel=work")
+    await page.get_by_role("list", name="Work given and taken").wait_for()
+
+
+async def show_work(page: Page, stage: Stage) -> None:
+    await show_work_beside(page, stage)
+    await page.get_by_role("link", name="Answer the customers who wait").click()
+    await page.get_by_role("region", name="Answer").get_by_role("table").wait_for()
+
+
 async def show_connect(page: Page, stage: Stage) -> None:
     await go(page, stage, "connect")
     await page.get_by_role("button", name="Make the seat").wait_for()
@@ -114,6 +152,54 @@ async def show_problems(page: Page, stage: Stage) -> None:
     await go(page, stage, "problems")
     await page.get_by_role("region", name="Not delivered").get_by_role("listitem").wait_for()
     await page.get_by_role("region", name="Stopped chains").get_by_role("listitem").wait_for()
+    await page.get_by_role("region", name="No answer").get_by_role("table").wait_for()
+
+
+async def show_draft(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"chat/{stage.seats['Frontend'].id}")
+    await page.get_by_role("group", name="Draft of Frontend").get_by_role("table").wait_for()
+    await page.get_by_role("group", name="Options").wait_for()
+
+
+async def show_edited_draft(page: Page, stage: Stage) -> None:
+    await show_draft(page, stage)
+    await page.get_by_role("button", name="Edit").click()
+    await page.get_by_role("textbox", name="Answer to send").wait_for()
+
+
+async def show_templates(page: Page, stage: Stage) -> None:
+    await go(page, stage, "instructions")
+    await page.get_by_role("region", name="Templates").get_by_role("link", name="support-team").wait_for()
+
+
+async def show_template(page: Page, stage: Stage) -> None:
+    await go(page, stage, "instructions/support-team")
+    await page.get_by_role("tab", name="Text").click()
+    await page.get_by_role("region", name="Rendered instructions").wait_for()
+
+
+async def show_template_changes(page: Page, stage: Stage) -> None:
+    await go(page, stage, "instructions/support-team")
+    await page.get_by_role("tab", name="Changes").click()
+    await page.get_by_role("region", name="Changes of compact").wait_for()
+
+
+async def show_template_versions(page: Page, stage: Stage) -> None:
+    await go(page, stage, "instructions/support-team")
+    await page.get_by_role("tab", name="Versions").click()
+    await page.get_by_role("button", name="Changes in version 2").click()
+
+
+async def show_template_figures(page: Page, stage: Stage) -> None:
+    await go(page, stage, "instructions/support-team")
+    await page.get_by_role("tab", name="Figures").click()
+    await page.get_by_text("is tried on 10 %").wait_for()
+
+
+async def show_new_template(page: Page, stage: Stage) -> None:
+    await show_templates(page, stage)
+    await page.get_by_role("button", name="New template").click()
+    await page.get_by_role("dialog", name="New template").wait_for()
 
 
 async def show_discard(page: Page, stage: Stage) -> None:
@@ -171,9 +257,20 @@ VIEWS: dict[str, View] = {
     "chats": show_chats,
     "chat": show_chat,
     "problems": show_problems,
+    "draft": show_draft,
+    "edited draft": show_edited_draft,
+    "templates": show_templates,
+    "template": show_template,
+    "changes of a template": show_template_changes,
+    "versions of a template": show_template_versions,
+    "figures of a template": show_template_figures,
+    "new template": show_new_template,
     "discard": show_discard,
     "move": show_move,
     "remove": show_remove,
+    "work in a chat": show_work_in_chat,
+    "organisation with work": show_work_beside,
+    "work": show_work,
     "connect": show_connect,
     "seat made": show_seat_made,
     "settings": show_settings,

@@ -103,6 +103,10 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "login-link": ["--state-dir", "--port", "--org", "--person"],
         "dead-letters": ["list", "show", "requeue", "discard"],
         "chains": ["list", "show", "release", "end"],
+        "delegate": ["WORKSPACE", "[TASK]", "--async", "--wait", "--deadline", "--workspace"],
+        "status": ["TASK_ID", "--workspace"],
+        "cancel": ["TASK_ID", "--reason", "--workspace"],
+        "delegations": ["list", "show", "cancel", "retry", "stats"],
         "memory": ["list", "search", "forget", "keys"],
         "doctor": serve,
         "backup": ["--state-dir", "--database", "COPY"],
@@ -113,6 +117,10 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "tool": ["--json", "--workspace", "--list"],
         "peers": ["--workspace"],
         "info": ["--workspace"],
+        "reply": ["HANDLE", "[TEXT]", "--workspace", "--progress"],
+        "decline": ["HANDLE", "[TEXT]", "--workspace"],
+        "bridge": ["command"],
+        "instructions": ["list", "show", "set", "restore", "check", "preview", "assign", "canary", "figures"],
     }
     assert flags.keys() == VERBS.keys()
     for verb, wanted in flags.items():

@@ -11,7 +11,7 @@ from molecule_core.cli import VERBS
 from molecule_core.wire.tools import TOOLS
 from tests.journeys.processes import MOLECULE, ROOT, environment
 from tests.requirements import requirement
-from tests.running import Running, Seat
+from tests.running import Running, Seat, running
 from tests.waits import PROCESS_START_SECONDS
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
@@ -98,10 +98,37 @@ async def test_of_several_seats_one_is_named_and_tokens_come_from_the_environmen
     assert "name: Here" in (await molecule(tmp_path, "info", env=by_file))[1]
 
 
+@requirement("G1", "M27")
+async def test_a_handle_and_words_are_all_that_a_shell_needs_to_answer(tmp_path: Path, engine: str) -> None:
+    state = tmp_path / "server"
+    state.mkdir()
+    place = str(state / "molecule.db")
+    async with running("sqlite", place, state, push_instructions_enabled=True) as server:
+        ops, person = await server.seat("Ops"), await server.person()
+        env = single(ops, server)
+        for text in ("tea?", "coffee?"):
+            await person.send(ops.id, text)
+        handles = []
+        for _ in range(2):
+            message = (await result(tmp_path, "wait_for_message", env, timeout_secs=5))["message"]
+            handles.append(message["instructions"]["reply_handle"])
+        begun = await molecule(tmp_path, "reply", handles[0], "--progress", "on it", env=env)
+        done = await molecule(tmp_path, "reply", handles[0], told=b"**yes** `$HOME`\n", env=env)
+        declined = await molecule(tmp_path, "decline", handles[1], "there is none", env=env)
+        unknown = await molecule(tmp_path, "reply", "m9-zzzzz", "hi", env=env)
+        nothing = await molecule(tmp_path, "reply", handles[0], env=env)
+        left = (await result(tmp_path, "inbox_peek", env))["messages"]
+        said = [line["content"] for line in (await person.get(f"/workspaces/{ops.id}/chat-history"))["messages"]]
+    assert (begun, done, declined) == ((0, "open", ""), (0, "answered", ""), (0, "declined", ""))
+    assert (unknown[0], nothing[0]) == (1, 2)
+    assert left == []
+    assert [line for line in said if line not in ("tea?", "coffee?")][:2] == ["on it", "**yes** `$HOME`"]
+
+
 async def test_what_is_called_wrongly_ends_with_2_and_one_line(server: Running, tmp_path: Path) -> None:
     env = single(await server.seat("Ops"), server)
     for args, said in (
-        (("tool", "delegate_tusk"), "there is no tool 'delegate_tusk'; there are: reply_to_workspace"),
+        (("tool", "delegate_tusk"), "there is no tool 'delegate_tusk'; there are: reply, decline"),
         (("tool", "inbox_peek", "--json", "{"), "--json is not JSON"),
         (("tool", "inbox_peek", "--json", "[]"), "the arguments must be a JSON object"),
         (("tool", "send_message_to_user", "--json", '{"text": "hi"}'), "It needs message"),
@@ -134,6 +161,6 @@ async def test_the_list_names_every_tool_and_all_it_takes(tmp_path: Path, engine
 
 @requirement("G5")
 def test_every_word_that_the_registry_gives_to_a_tool_is_a_verb_of_the_command(engine: str) -> None:
-    words = {spec.cli for spec in TOOLS if spec.cli}
-    assert words == {"peers", "info"}
+    words = {spec.cli.split()[0] for spec in TOOLS if spec.cli}
+    assert words == {"peers", "info", "reply", "decline", "delegate", "status", "cancel"}
     assert words <= set(VERBS)

@@ -67,13 +67,13 @@ class Desk(Fetcher):
         self.most_under_way = max(self.under_way, self.most_under_way)
         try:
             if url not in self.agents:
-                raise FetchFailed(reason="nobody there")
+                raise FetchFailed(reason="nobody there", sent=False, status=None)
             return Fetched(*await self.agents[url](pushed))
         finally:
             self.under_way -= 1
 
     async def get(self, url: str, headers: dict[str, str], *, timeout_seconds: float, max_bytes: int) -> Fetched:
-        raise FetchFailed(reason="nobody asks")
+        raise FetchFailed(reason="nobody asks", sent=False, status=None)
 
     async def check(self, url: str) -> None:
         """Every url is good."""
@@ -84,6 +84,14 @@ class Desk(Fetcher):
 
         async def reply(_pushed: Pushed) -> Reply:
             return left.pop(0) if len(left) > 1 else left[0]
+
+        self.agents[url] = reply
+
+    def breaks(self, url: str, reason: str, *, sent: bool, status: int | None = None) -> None:
+        """An agent whose connections break: before anything was sent, behind it, or with an answer that is none."""
+
+        async def reply(_pushed: Pushed) -> Reply:
+            raise FetchFailed(reason=reason, sent=sent, status=status)
 
         self.agents[url] = reply
 

@@ -51,7 +51,7 @@ async def test_mail_for_a_dead_agent_becomes_a_dead_letter_is_requeued_and_arriv
     assert post.net.pushed[-1].attempt == 5
     assert await post.letters() == []
     names = [tick["tick"] for tick in (await post.ticks(activity_id))["ticks"]]
-    assert names == ["stored", *["handed_over"] * 4, "dead", "handed_over", "acked"]
+    assert names == ["stored", *["handed_over"] * 4, "dead", "handed_over", "acked", "answered"]
 
 
 @requirement("M21")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from molecule_core.org.model import Status
@@ -58,7 +59,7 @@ async def test_mail_for_a_hibernated_seat_asks_for_somebody_to_wake_it(post: Pos
     await post.stands(pushed, "completed")
 
     assert names(await post.ticks(polled, seat=poller)) == ["stored", "wake_asked"]
-    assert names(await post.ticks(pushed)) == ["stored", "wake_asked", "handed_over", "acked"]
+    assert names(await post.ticks(pushed)) == ["stored", "wake_asked", "handed_over", "acked", "answered"]
 
 
 @requirement("M25")
@@ -135,3 +136,30 @@ async def test_only_sender_target_and_persons_follow_a_message_all_others_know_o
         assert foreign.status == 404
         assert foreign.problem == unknown.problem == elsewhere.problem
         assert (await refused(outsider.get(path))).status == 404
+
+
+@requirement("M22")
+async def test_what_waits_behind_an_agents_share_of_the_slots_goes_out_as_soon_as_one_is_free(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await post.person.call("PATCH", f"/workspaces/{post.ops.id}", body={"max_concurrent_tasks": 50})
+    gate = post.net.hangs(URL)
+    pushing, store = post.server.server.delivery._pushing, post.server.server.store
+    write_down = pushing.settle
+
+    async def due() -> bool:
+        targets = await store.rows("due_targets", {"count": 1})
+        return any(at <= post.clock.now() for _, at in targets)
+
+    async def settle(*what: Any, **more: Any) -> None:
+        """What came of a push is written down a moment before its slot is free: here somebody looks in between."""
+        await write_down(*what, **more)
+        await eventually(due, lambda found: not found)
+
+    monkeypatch.setattr(pushing, "settle", settle)
+    ids = [await post.ask(f"task {number}") for number in range(18)]
+    await post.until_pushed(16)
+    assert [each.activity for each in post.net.pushed] == ids[:16]
+    gate.set()
+    await post.until_pushed(18)
+    assert [each.activity for each in post.net.pushed] == ids

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from molecule_core.demo.mind import question_id
+from molecule_core.demo.mind import key_of
 from molecule_core.demo.model import Behaviour, Message, Peer, Seat, Topics
 from molecule_core.demo.reading import telling_stems
 
@@ -21,18 +21,28 @@ def peer(name: str, place: Any = "below", *, skilled: bool = True, words: str = 
 
 
 def request(id_: str = "r1", *, sender: str | None = None, attempt: int = 1, text: str = TEXT) -> Message:
-    """A question of a person, or of a peer."""
-    return Message(id=id_, attempt=attempt, name=f"name-{id_}", text=text, sender=sender)
+    """A question of a person, or work that a peer delegates."""
+    work = id_ if sender else ""
+    handle = f"handle-{id_}"
+    return Message(id=id_, attempt=attempt, text=text, sender=sender, delegation_id=work, handle=handle)
 
 
-def reply(asked: Message, by: Peer, *, id_: str | None = None, attempt: int = 1, text: str = "") -> Message:
-    """What a peer answers to the question that it was asked about a request."""
+def given(asked: Message, to: Peer) -> str:
+    """The id of the delegation with which a request was passed on."""
+    return f"delegation-{key_of(asked, to)}"
+
+
+def result(
+    asked: Message, by: Peer, *, id_: str | None = None, attempt: int = 1, text: str = "", failed: bool = False
+) -> Message:
+    """What has become of the work that a peer was given on behalf of a request."""
     return Message(
         id=id_ or f"{by.id}-on-{asked.id}",
         attempt=attempt,
-        name="any",
         text=text or f"{by.id} says",
         sender=by.id,
-        in_reply_to=question_id(asked, by),
+        delegation_id=given(asked, by),
+        is_result=True,
+        failed=failed,
         wants_answer=False,
     )

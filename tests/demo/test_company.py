@@ -1,111 +1,168 @@
-"""The org file of a company: what it may hold, and how each mistake is told."""
+"""The packaged company from end to end: work that is delegated to several at once, what is seen of it while it runs,
+and what becomes of it when somebody is killed."""
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from molecule_core.demo.company import MOST_SEATS, packaged_company, places, read_company
-from molecule_core.demo.model import Checks, Estimate, Plan, Topics
-from molecule_core.ground.errors import BadSettings
+from tests.demo.demos import TEXT, Demo, packaged_without_pauses, running_demo
+from tests.journeys.processes import free_port
+from tests.requirements import requirement
+from tests.waits import PROCESS_START_SECONDS
 
-TOP = 'name = "Ours"\n'
-DESK = '[[seat]]\nname = "Desk"\nrole = "r"\nbehaviour = "desk"\n'
-TOPICS = '[[seat.craft]]\nkind = "topics"\ntitle = "T"\n'
-CHECKS = '[[seat.craft]]\nkind = "checks"\ntitle = "T"\n'
-PLAN = '[[seat.craft]]\nkind = "plan"\ntitle = "T"\n'
-
-
-def refusal(tmp_path: Path, content: str | bytes) -> str:
-    """The sentence with which a file is refused."""
-    file = tmp_path / "ours.toml"
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(BadSettings) as caught:
-        read_company(file)
-    assert str(file) in caught.value.text
-    return caught.value.text
+TEAMS = ("Engineering", "Research", "Support", "Legal")
+# Who is killed counts as silent only long after the second try of a push.
+PATIENT = {"MOLECULE_LIMIT_SILENCE_SECONDS": "60"}
+ENDS = ("DELEGATION_COMPLETE", "DELEGATION_FAILED")
 
 
-def test_the_packaged_company_has_three_teams_and_every_kind_of_craft() -> None:
-    company = packaged_company()
-    found = places(company)
+class Watch:
+    """What is told live of the work that one workspace gives others, oldest first."""
 
-    assert [len(place.path) for place in found].count(2) == 3
-    assert len(found) == 9
-    assert {place.seat.behaviour for place in found} == {"lead", "specialist", "desk"}
-    assert {type(craft) for place in found for craft in place.seat.craft} == {Topics, Checks, Estimate, Plan}
+    def __init__(self, lead_id: str, names: dict[str, str]) -> None:
+        self._lead_id = lead_id
+        self._names = names
+        self._more = asyncio.Event()
+        self.told: list[tuple[str, str, dict[str, Any]]] = []
+
+    async def listen(self, demo: Demo, greeted: asyncio.Event) -> None:
+        """Reads for ever."""
+        async for frame in demo.api.events():
+            greeted.set()
+            if frame.get("workspace_id") == self._lead_id and str(frame.get("event")).startswith("DELEGATION_"):
+                payload = frame["payload"]
+                self.told.append((frame["event"], self._names[payload["target_id"]], payload))
+                self._more.set()
+
+    def of(self, name: str) -> list[tuple[str, dict[str, Any]]]:
+        """What is told of the work that one of the peers was given."""
+        return [(event, payload) for event, target, payload in self.told if target == name]
+
+    async def until(self, seen: Callable[[], bool]) -> None:
+        """Waits until something was told."""
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            while not seen():
+                self._more.clear()
+                await self._more.wait()
+
+    def is_retrying(self, name: str) -> bool:
+        """Whether it was told that a peer is tried once more."""
+        return any(payload.get("phase") == "retrying" for _, payload in self.of(name))
+
+    def ends(self, name: str) -> list[str]:
+        """How the work of a peer has ended."""
+        return [event for event, _ in self.of(name) if event in ENDS]
 
 
-def test_a_file_of_other_names_and_another_tree_is_read_as_it_is(tmp_path: Path) -> None:
-    file = tmp_path / "betrieb.toml"
-    below = DESK.replace("[[seat]]", "[[seat.seat]]").replace("Desk", " Büro ") + TOPICS.replace("seat.", "seat.seat.")
-    file.write_text(TOP + DESK + below + DESK.replace("Desk", "Zweite") + "seconds = 0.5\n" + TOPICS, encoding="utf-8")
-
-    found = places(read_company(file))
-
-    assert [place.path for place in found] == [("Desk",), ("Desk", "Büro"), ("Zweite",)]
-    assert [place.seat.seconds for place in found] == [1.0, 1.0, 0.5]
+@pytest.fixture
+def company(tmp_path: Path) -> Path:
+    """The packaged company; what it takes time for is only the pause before a second try."""
+    file = tmp_path / "company.toml"
+    file.write_text(packaged_without_pauses(), encoding="utf-8")
+    return file
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadSettings, match=r"nowhere\.toml cannot be read: No such file"):
-        read_company(tmp_path / "nowhere.toml")
+@contextlib.asynccontextmanager
+async def watching(demo: Demo) -> AsyncIterator[Watch]:
+    """From now on, what the lead delegates."""
+    seats = await demo.seats()
+    watch, greeted = Watch(seats["Lead"]["id"], {row["id"]: name for name, row in seats.items()}), asyncio.Event()
+    listening = asyncio.create_task(watch.listen(demo, greeted))
+    try:
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            await greeted.wait()
+        yield watch
+    finally:
+        listening.cancel()
+        await asyncio.wait((listening,))
 
 
-@pytest.mark.parametrize("content", [b"name = ", b"name = \xff", b"[[seat]\n"])
-def test_what_is_no_toml_is_said_to_be_none(tmp_path: Path, content: bytes) -> None:
-    assert "is not TOML" in refusal(tmp_path, content)
+async def given(demo: Demo) -> dict[str, list[dict[str, Any]]]:
+    """What the lead has delegated, by who got it; the oldest first."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in TEAMS}
+    for item in await demo.api.get(f"/workspaces/{await demo.id('Lead')}/delegations", direction="out"):
+        found[item["target_name"]].insert(0, item)
+    return found
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", ("missing required field `name`",)),
-        (TOP, ("missing required field `seat`",)),
-        (TOP + "seat = []\n", ("no seat", "[[seat]]")),
-        ('name = " "\nseat = []\n', ("name", "empty")),
-        (TOP + DESK.replace("role", "rolle"), ("unknown field `rolle`", "$.seat[")),
-        (TOP + DESK.replace('"desk"', '"boss"'), ("boss", "behaviour")),
-        (TOP + DESK + "seconds = -1\n" + TOPICS, ("seconds", ">= 0")),
-        (TOP + DESK + "seconds = 61\n" + TOPICS, ("seconds", "<= 60")),
-        (TOP + DESK.replace("Desk", "De\\u202esk") + TOPICS, ("U+202E", "remove it")),
-        (TOP + DESK.replace("Desk", "x" * 121) + TOPICS, ("121", "120")),
-        (TOP + DESK.replace('"r"', f'"{"r" * 501}"') + TOPICS, ("role", "501", "500")),
-        (TOP + DESK + TOPICS + DESK + TOPICS, ("side by side", "'Desk'", "rename")),
-        (TOP + DESK, ("Desk", "neither a craft nor seats below", "[[...craft]]")),
-        (TOP + DESK + 'host = "mcp"\n' + TOPICS, ("Desk", "leave its host away")),
-        (TOP + DESK + 'host = "ftp"\n' + TOPICS, ("host", "ftp")),
-        (TOP + DESK + TOPICS.replace("topics", "magic"), ("magic", "kind")),
-        (TOP + DESK + TOPICS + "most = 0\n", ("most", ">= 1")),
-        (TOP + DESK + CHECKS + "items = []\n", ("items", "length >= 1")),
-        (TOP + DESK + CHECKS + 'items = [{say = "s"}]\n', ("'s'", "`when` or `unless`")),
-        (TOP + DESK + CHECKS + 'items = [{say = "s", when = ["a"], unless = ["b"]}]\n', ("`when` or `unless`",)),
-        (TOP + DESK + CHECKS + 'items = [{say = "s", when = ["!?"]}]\n', ("'!?'", "no word")),
-        (TOP + DESK + PLAN + 'steps = ["Look at {it}"]\n', ("{it}", "{thing} and {things}")),
-        (TOP + DESK + '[[seat.craft]]\nkind = "estimate"\ntitle = "T"\ndays = {a = -1}\n', ("days", ">= 0")),
-    ],
-)
-def test_every_mistake_is_told_in_one_sentence_that_points_to_the_guide(
-    tmp_path: Path, content: str, words: tuple[str, ...]
+async def given_once(demo: Demo) -> dict[str, dict[str, Any]]:
+    """The same, where each got its work once."""
+    found = await given(demo)
+    assert {name: len(items) for name, items in found.items()} == dict.fromkeys(TEAMS, 1)
+    return {name: item for name, (item,) in found.items()}
+
+
+@requirement("D8", "D12")
+async def test_the_lead_delegates_to_all_at_once_and_sees_how_far_they_are_and_what_is_tried_again(
+    tmp_path: Path,
 ) -> None:
-    said = refusal(tmp_path, content)
+    async with running_demo(tmp_path / "state", free_port(), None) as demo, watching(demo) as watch:
+        await demo.ask("Lead")
+        answer = (await demo.chat_of("Lead", 3))[2][1]
+        await watch.until(lambda: all(watch.ends(name) for name in TEAMS))
+        items = await given_once(demo)
 
-    assert [word for word in words if word not in said] == []
-    assert "\n" not in said
-    assert said.endswith("docs/demo.md shows what such a file may hold")
+    begun = [datetime.fromisoformat(item["created_at"]) for item in items.values()]
+    assert (max(begun) - min(begun)).total_seconds() < 1
+    assert {name: watch.of(name)[0][0] for name in TEAMS} == dict.fromkeys(TEAMS, "DELEGATION_SENT")
+    assert {name: watch.ends(name) for name in TEAMS} == {name: ["DELEGATION_COMPLETE"] for name in TEAMS}
+    assert {name: item["attempt"] for name, item in items.items()} == {**dict.fromkeys(TEAMS, 1), "Legal": 2}
+    assert watch.is_retrying("Legal")
+    steps = [payload["current_step"] for _, payload in watch.of("Engineering") if payload.get("current_step")]
+    assert steps and all(step.startswith("waiting for ") for step in steps)
+    places = [answer.index(f"### {name}\n") for name in TEAMS]
+    assert places == sorted(places)
+    assert "Before it is published" in answer
 
 
-def test_a_specialist_with_seats_below_is_told_what_to_be_instead(tmp_path: Path) -> None:
-    below = DESK.replace("[[seat]]", "[[seat.seat]]") + TOPICS.replace("seat.", "seat.seat.")
-    said = refusal(tmp_path, TOP + DESK.replace('"desk"', '"specialist"') + TOPICS + below)
-    assert "make it a lead or a desk" in said
+@requirement("D8")
+async def test_a_pushed_agent_that_is_killed_leaves_its_part_failed_and_the_lead_says_so(
+    tmp_path: Path, company: Path
+) -> None:
+    async with running_demo(tmp_path / "state", free_port(), company, **PATIENT) as demo, watching(demo) as watch:
+        await demo.ask("Lead")
+        await watch.until(lambda: watch.is_retrying("Legal"))
+        demo.kill("Legal")
+        await demo.process.says("Legal (pid")
+        answer = (await demo.chat_of("Lead", 3))[2][1]
+        await watch.until(lambda: bool(watch.ends("Legal")))
+        items = await given_once(demo)
+
+    assert watch.ends("Legal") == ["DELEGATION_FAILED"]
+    assert (items["Legal"]["status"], items["Legal"]["reason"]) == ("failed", "unreachable")
+    assert {items[name]["status"] for name in TEAMS[:3]} == {"completed"}
+    assert answer.startswith(f"On “{TEXT}”, from Engineering, Research and Support, without Legal:")
+    said = answer[answer.index("### Legal\n") :]
+    assert "**There is no answer from Legal.**" in said and "unreachable" in said
+    assert "Before it is published" not in answer
 
 
-def test_a_company_of_too_many_processes_is_refused(tmp_path: Path) -> None:
-    seats = "".join(DESK.replace("Desk", f"Desk {number}") + TOPICS for number in range(MOST_SEATS + 1))
-    assert f"{MOST_SEATS + 1} seats, and each is a process; at most {MOST_SEATS}" in refusal(tmp_path, TOP + seats)
+@requirement("D9")
+async def test_the_next_life_of_the_company_goes_on_with_the_same_delegations(tmp_path: Path, company: Path) -> None:
+    state, port = tmp_path / "state", free_port()
+    async with running_demo(state, port, company) as demo, watching(demo) as watch:
+        await demo.ask("Lead")
+        await watch.until(lambda: watch.is_retrying("Legal"))
+        before = await given_once(demo)
+        await demo.process.kill()
 
+    async with running_demo(state, port, None) as demo:
+        chat = await demo.chat_of("Lead", 3)
+        await demo.until_seat("Lead", lambda seat: seat["active_tasks"] == 0)
+        after = await given(demo)
+        again = await demo.chat("Lead")
 
-@pytest.mark.parametrize("levels", [33, 200])
-def test_a_tree_that_is_too_deep_for_the_server_is_refused_before_it_is_asked(tmp_path: Path, levels: int) -> None:
-    seats = "".join(DESK.replace("[[seat]]", f"[[{'.'.join(['seat'] * level)}]]") for level in range(1, levels + 1))
-    assert "deeper than 32 levels" in refusal(tmp_path, TOP + seats)
+    # The server was back before Legal was: what it pushed in between may have failed, and then it was given anew.
+    assert {name: len(after[name]) for name in TEAMS[:3]} == dict.fromkeys(TEAMS[:3], 1)
+    assert {name: after[name][0]["delegation_id"] for name in TEAMS} == {
+        name: before[name]["delegation_id"] for name in TEAMS
+    }
+    assert [item["reason"] for item in after["Legal"][:-1]] in ([], ["unreachable"])
+    assert {items[-1]["status"] for items in after.values()} == {"completed"}
+    assert again == chat
+    assert chat[2][1].startswith(f"On “{TEXT}”, from Engineering, Research, Support and Legal:")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from molecule_core.demo.company import packaged_company, places
 from molecule_core.demo.hosted import heard
-from molecule_core.demo.mail import card_of, message_of, peer_of
+from molecule_core.demo.mail import card_of, message_of, peer_of, pushed_message
 from molecule_core.demo.model import Message
 from molecule_core.demo.reading import telling_stems
 
@@ -34,31 +34,59 @@ def peer_row(**fields: Any) -> dict[str, Any]:
     return {"id": "p", "name": "Ada", "role": None, "parent_id": "me", "agent_card": None, **fields}
 
 
+def of_peer(kind: str, **metadata: Any) -> dict[str, Any]:
+    """A row that a peer has caused."""
+    said = {"parts": [{"kind": "text", "text": "hi"}], "metadata": metadata}
+    return row(kind=kind, source_id="p", request_body={"params": {"message": said}})
+
+
 def test_a_message_is_its_text_its_sender_and_its_names() -> None:
-    found = message_of(row())
-    assert found == Message(id="a-1", attempt=2, name="m-1", text="one\ntwo")
-    assert found.is_request
+    found = message_of(row(instructions={"reply_handle": "m1-abcde"}))
+    assert found == Message(id="a-1", attempt=2, text="one\ntwo", handle="m1-abcde")
+    assert not found.is_delegated
 
 
-def test_an_answer_of_a_peer_names_what_it_answers() -> None:
-    metadata = {"parts": [], "metadata": {"in_reply_to": "ask-1"}}
-    found = message_of(row(kind="peer_agent", source_id="p", request_body={"params": {"message": metadata}}))
-    assert (found.name, found.in_reply_to, found.is_answer, found.is_request) == ("a-1", "ask-1", True, False)
+def test_work_that_a_peer_delegates_wants_an_answer() -> None:
+    found = message_of(of_peer("delegation", delegation_id="a-1"))
+    assert (found.sender, found.delegation_id, found.is_delegated, found.is_result) == ("p", "a-1", True, False)
 
 
-def test_an_answer_may_name_the_question_as_the_server_does() -> None:
-    said = {"parts": [], "metadata": {"in_reply_to": "0190-question"}}
-    answer = row(kind="peer_agent", source_id="p", request_body={"params": {"message": said}})
-    assert message_of(answer, {"0190-question": "ask-1"}).in_reply_to == "ask-1"
-    assert message_of(answer, {"0190-another": "ask-1"}).in_reply_to == "0190-question"
+@pytest.mark.parametrize(("status", "failed"), [("completed", False), ("failed", True), ("cancelled", True)])
+def test_a_result_names_its_delegation_and_whether_it_is_one(status: str, failed: bool) -> None:
+    said = of_peer("delegation_result", delegation_id="d-1", status=status)
+    found = message_of({**said, "intent": "inform"})
+    told = (found.delegation_id, found.is_result, found.failed, found.wants_answer)
+    assert told == ("d-1", True, failed, False)
+
+
+def test_only_the_server_names_delegations() -> None:
+    """A peer may write into its message what it likes."""
+    assert message_of(of_peer("peer_agent", delegation_id="d-1")).delegation_id == ""
+
+
+def test_what_a_peer_says_in_reply_wants_no_answer() -> None:
+    assert message_of(of_peer("peer_agent")).wants_answer
+    assert not message_of(of_peer("peer_agent", in_reply_to="a-0")).wants_answer
+
+
+def test_a_pushed_message_is_read_from_its_body() -> None:
+    metadata = {"kind": "delegation", "intent": "request", "delegation_id": "a-1"}
+    body = {"params": {"message": {"parts": [{"kind": "text", "text": "hi"}], "metadata": metadata}}}
+    found = pushed_message(body, id="a-1", attempt=2)
+    assert found == Message(id="a-1", attempt=2, text="hi", delegation_id="a-1")
+    assert found.is_delegated
 
 
 @pytest.mark.parametrize(
     ("told", "asked"),
     [
-        ({}, Message(id="a-1", attempt=0, name="a-1", text="hi")),
-        ({"attempt": 2, "peer_id": "p"}, Message(id="a-1", attempt=2, name="a-1", text="hi", sender="p")),
-        ({"intent": "inform"}, Message(id="a-1", attempt=0, name="a-1", text="hi", wants_answer=False)),
+        ({}, Message(id="a-1", attempt=0, text="hi")),
+        ({"attempt": 2, "peer_id": "p"}, Message(id="a-1", attempt=2, text="hi", sender="p")),
+        (
+            {"peer_id": "p", "delegation_id": "a-1"},
+            Message(id="a-1", attempt=0, text="hi", sender="p", delegation_id="a-1"),
+        ),
+        ({"intent": "inform"}, Message(id="a-1", attempt=0, text="hi", wants_answer=False)),
     ],
 )
 def test_a_message_that_came_through_a_tool_is_the_same_message(told: dict[str, Any], asked: Message) -> None:
@@ -73,6 +101,7 @@ def test_what_is_no_question_wants_no_answer(fields: dict[str, Any]) -> None:
 @given(ANY_JSON)
 def test_any_body_is_read_without_harm(body: Any) -> None:
     assert message_of(row(request_body=body)).id == "a-1"
+    assert pushed_message(body, id="a-2", attempt=1).id == "a-2"
 
 
 @given(ANY_JSON)

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from molecule_core.demo.mind import Reaction, State, react, tasks
-from molecule_core.demo.model import Ack, Action, Message, Peer, Say, Seat, Send, Work
-from tests.demo.minds import CRAFT, TEXT, peer, reply, request, seat
+from molecule_core.demo.mind import Reaction, State, begun, react, refused, tasks
+from molecule_core.demo.model import Ack, Action, Answer, Delegate, Message, Peer, Report, Say, Seat, Work
+from tests.demo.minds import CRAFT, TEXT, given, peer, request, result, seat
 
 A, B = peer("a"), peer("b")
 LEAD = seat()
@@ -16,9 +16,19 @@ def told(actions: tuple[Action, ...]) -> list[str]:
     return [action.text for action in actions if isinstance(action, Say)]
 
 
-def sent(actions: tuple[Action, ...]) -> list[Send]:
-    """What goes to peers."""
-    return [action for action in actions if isinstance(action, Send)]
+def sent(actions: tuple[Action, ...]) -> list[Delegate]:
+    """What is delegated to peers."""
+    return [action for action in actions if isinstance(action, Delegate)]
+
+
+def answers(actions: tuple[Action, ...]) -> list[Answer]:
+    """What goes back to peers."""
+    return [action for action in actions if isinstance(action, Answer)]
+
+
+def reports(actions: tuple[Action, ...]) -> list[tuple[str, int]]:
+    """What is said of one's work, and how much is done."""
+    return [(action.step, action.percent) for action in actions if isinstance(action, Report)]
 
 
 def acked(actions: tuple[Action, ...]) -> list[str]:
@@ -27,34 +37,41 @@ def acked(actions: tuple[Action, ...]) -> list[str]:
 
 
 def after(keeper: Seat, *messages: Message, peers: tuple[Peer, ...] = (A, B)) -> Reaction:
-    """The reaction to the last of some messages."""
+    """The reaction to the last of some messages; what is delegated is begun each time."""
     reaction = Reaction(State(), ())
     for message in messages:
-        reaction = react(keeper, reaction.state, message, peers)
+        reaction = knowing(keeper, react(keeper, reaction.state, message, peers))
     return reaction
+
+
+def knowing(keeper: Seat, reaction: Reaction) -> Reaction:
+    """The same, once all that it delegates is begun, and what comes of that at once."""
+    state, actions = reaction.state, list(reaction.actions)
+    for action in sent(reaction.actions):
+        further = begun(keeper, state, action, f"delegation-{action.key}")
+        state = further.state
+        actions += further.actions
+    return Reaction(state, tuple(actions))
 
 
 def test_a_lead_tells_the_person_whom_it_asks_and_asks_everybody_below() -> None:
     reaction = after(LEAD, request(), peers=(A, peer("s", "beside"), B, peer("p", "above")))
 
     assert told(reaction.actions) == ["I am asking A and B, and come back when all of them have answered."]
-    assert [(one.to, one.text, one.intent) for one in sent(reaction.actions)] == [
-        ("a", TEXT, "request"),
-        ("b", TEXT, "request"),
-    ]
+    assert [(one.to, one.text, one.about) for one in sent(reaction.actions)] == [("a", TEXT, "r1"), ("b", TEXT, "r1")]
     assert acked(reaction.actions) == []
     assert tasks(reaction.state) == [f"“{TEXT}”: waiting for A and B"]
 
 
 def test_a_lead_says_nothing_more_while_somebody_is_missing() -> None:
-    reaction = after(LEAD, request(), reply(request(), A))
+    reaction = after(LEAD, request(), result(request(), A))
 
     assert reaction.actions == ()
     assert tasks(reaction.state) == [f"“{TEXT}”: waiting for B"]
 
 
 def test_a_lead_answers_the_person_when_all_have_answered_in_the_order_of_the_asking() -> None:
-    reaction = after(LEAD, request(), reply(request(), B, text="## b\n\ntwo"), reply(request(), A, text="one"))
+    reaction = after(LEAD, request(), result(request(), B, text="## b\n\ntwo"), result(request(), A, text="one"))
 
     assert told(reaction.actions) == [f"On “{TEXT}”, from A and B:\n\n### A\n\none\n\n### B\n\n### b\n\ntwo"]
     assert isinstance(reaction.actions[0], Work)
@@ -62,17 +79,17 @@ def test_a_lead_answers_the_person_when_all_have_answered_in_the_order_of_the_as
     assert reaction.state == State()
 
 
-def test_a_request_is_acknowledged_before_the_answers_it_was_made_from() -> None:
-    """The other way round, a crash in between would leave a request whose answers never come again."""
-    reaction = after(LEAD, request(), reply(request(), A), reply(request(), B))
+def test_a_request_is_acknowledged_before_the_results_that_its_answer_was_made_from() -> None:
+    """The other way round, a crash in between would leave a request whose results never come again."""
+    reaction = after(LEAD, request(), result(request(), A), result(request(), B))
     assert acked(reaction.actions)[0] == "r1"
 
 
-def test_a_lead_below_a_lead_answers_the_peer_and_names_the_question() -> None:
-    reaction = after(LEAD, request(sender="boss"), reply(request(), A), reply(request(), B))
+def test_a_lead_below_a_lead_answers_the_peer_by_the_handle_of_the_question() -> None:
+    reaction = after(LEAD, request(sender="boss"), result(request(), A), result(request(), B))
 
-    (answer,) = sent(reaction.actions)
-    assert (answer.to, answer.intent, answer.in_reply_to) == ("boss", "inform", "name-r1")
+    (answer,) = answers(reaction.actions)
+    assert (answer.message.sender, answer.message.handle) == ("boss", "handle-r1")
     assert answer.text == "### A\n\na says\n\n### B\n\nb says"
     assert told(reaction.actions) == []
 
@@ -95,7 +112,7 @@ def test_a_specialist_asks_nobody_and_answers_from_its_crafts() -> None:
 
     (text,) = told(by_person.actions)
     assert text.startswith("**Topics**\n\n- landing page\n- launch")
-    assert [(one.to, one.text) for one in sent(by_peer.actions)] == [("boss", text)]
+    assert [(one.message.sender, one.text) for one in answers(by_peer.actions)] == [("boss", text)]
     assert acked(by_person.actions) == acked(by_peer.actions) == ["r1"]
 
 
@@ -116,7 +133,8 @@ def test_a_desk_passes_what_a_peer_asks_only_down() -> None:
     """Two desks side by side would else pass a question to each other for ever."""
     beside = peer("w", "beside", words="landing page launch")
     assert sent(after(seat("desk"), request(), peers=(beside,)).actions)[0].to == "w"
-    assert [one.to for one in sent(after(seat("desk"), request(sender="x"), peers=(beside,)).actions)] == ["x"]
+    of_peer = after(seat("desk"), request(sender="x"), peers=(beside,))
+    assert (sent(of_peer.actions), [each.message.sender for each in answers(of_peer.actions)]) == ([], ["x"])
 
 
 def test_a_desk_without_anybody_who_fits_answers_itself() -> None:
@@ -135,6 +153,96 @@ def test_what_wants_no_answer_is_only_acknowledged(sender: str | None) -> None:
     assert after(LEAD, note).actions == (Ack(note),)
 
 
+def test_an_agent_that_waits_says_how_far_it_is_to_whom_it_works_for() -> None:
+    keeper, asked = seat(progress=True), request(sender="boss")
+    reaction = after(keeper, asked, result(asked, A))
+
+    assert reports(after(keeper, asked).actions) == [("waiting for A and B", 0)]
+    assert reports(reaction.actions) == [("waiting for B", 50)]
+    assert reports(after(keeper, asked, result(asked, A), result(asked, B)).actions) == []
+    assert reports(after(keeper, request(), result(request(), A)).actions) == []
+    assert reports(after(seat(), asked, result(asked, A)).actions) == []
+
+
+def test_a_specialist_that_reports_tells_each_step_as_it_begins_it() -> None:
+    keeper = seat("specialist", craft=(CRAFT, CRAFT), seconds=3, progress=True)
+    actions = after(keeper, request(sender="boss")).actions
+
+    assert reports(actions) == [("reading it", 0), ("Topics", 33), ("Topics", 66)]
+    assert [type(action) for action in actions[:4]] == [Report, Work, Report, Work]
+    assert sum(action.seconds for action in actions if isinstance(action, Work)) == pytest.approx(3)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+def test_what_failed_is_told_as_that_with_its_reason() -> None:
+    why = "connection refused (unreachable). Look at its url."
+    reaction = after(LEAD, request(), result(request(), A), result(request(), B, text=why, failed=True))
+
+    assert told(reaction.actions) == [
+        f"On “{TEXT}”, from A, without B:\n\n### A\n\na says\n\n### B\n\n**There is no answer from B.** {why}"
+    ]
+    assert acked(reaction.actions) == ["r1", "a-on-r1", "b-on-r1"]
+
+
+def test_a_lead_whom_nobody_answers_says_so() -> None:
+    asked = request()
+    reaction = after(LEAD, asked, result(asked, A, failed=True), result(asked, B, failed=True))
+    assert told(reaction.actions)[0].startswith(f"On “{TEXT}”, from nobody, without A and B:")
+
+
+def test_what_the_server_does_not_let_be_delegated_is_told_like_a_failure() -> None:
+    waiting = after(LEAD, request(), result(request(), A))
+    (_, to_b) = sent(react(LEAD, State(), request(), (A, B)).actions)
+
+    reaction = refused(LEAD, waiting.state, to_b, "no more levels")
+
+    assert told(reaction.actions)[0].endswith("### B\n\n**There is no answer from B.** no more levels")
+    assert acked(reaction.actions) == ["r1", "a-on-r1"]
+
+
+def test_work_that_is_over_is_waited_for_no_more() -> None:
+    waiting = after(LEAD, request(sender="boss"), request("r2"))
+    over = replace(request("note", sender="boss"), delegation_id="r1", wants_answer=False)
+
+    reaction = react(LEAD, waiting.state, over)
+
+    assert reaction.actions == (Ack(over),)
+    assert list(reaction.state.cases) == ["r2"]
+    assert set(reaction.state.waits) == {given(request("r2"), each) for each in (A, B)}
+
+
+def test_the_same_work_wanted_twice_at_a_time_is_one_delegation_and_answers_both() -> None:
+    state = State()
+    for asked in (request("r1"), request("r2")):
+        reaction = react(LEAD, state, asked, (A,))
+        (to_a,) = sent(reaction.actions)
+        state = begun(LEAD, reaction.state, to_a, "twin").state
+    came = replace(result(request("r1"), A), delegation_id="twin")
+
+    reaction = react(LEAD, state, came)
+
+    assert len(told(reaction.actions)) == 2
+    assert reaction.state == State()
+
+
+def test_a_result_that_another_request_waits_for_is_not_put_away_before_that_is_answered() -> None:
+    """Else the other one would wait for ever after a restart: the same delegation does not end twice."""
+    state = State()
+    for asked, peers in ((request("r1"), (A,)), (request("r2"), (A, B))):
+        state = react(LEAD, state, asked, peers).state
+        for each in peers:
+            action = Delegate(each.id, TEXT, f"ask-{asked.id}-{each.id}", asked.id)
+            state = begun(LEAD, state, action, f"to-{each.id}").state
+
+    first = react(LEAD, state, replace(result(request(), A), delegation_id="to-a"))
+    second = react(LEAD, first.state, replace(result(request(), B), delegation_id="to-b"))
+
+    assert acked(first.actions) == ["r1"]
+    assert acked(second.actions) == ["r2", "a-on-r1", "b-on-r1"]
+
+
 # -- handed out again --------------------------------------------------------------------------------------------------
 
 
@@ -142,52 +250,30 @@ def test_a_request_that_is_handed_out_again_starts_nothing_anew() -> None:
     reaction = after(LEAD, request(), request(attempt=2))
     assert reaction.actions == ()
 
-    done = react(LEAD, react(LEAD, reaction.state, reply(request(), A)).state, reply(request(), B))
+    done = react(LEAD, react(LEAD, reaction.state, result(request(), A)).state, result(request(), B))
     assert [action.message.attempt for action in done.actions if isinstance(action, Ack)] == [2, 1, 1]
 
 
-def test_an_answer_that_is_handed_out_again_is_acknowledged_by_its_last_hand_over() -> None:
-    reaction = after(LEAD, request(), reply(request(), A), reply(request(), A, attempt=2), reply(request(), B))
-    assert [action.message.attempt for action in reaction.actions if isinstance(action, Ack)] == [1, 2, 1]
-
-
-def test_nobody_waits_for_a_peer_that_was_removed() -> None:
-    waiting = after(LEAD, request(), reply(request(), A))
-    done = react(LEAD, waiting.state, request(attempt=2), (A,))
-    assert told(done.actions) == [f"On “{TEXT}”, from A:\n\n### A\n\na says"]
-
-
-def test_a_peer_that_answered_before_it_was_removed_is_heard() -> None:
-    waiting = after(LEAD, request(), reply(request(), A))
-    again = react(LEAD, waiting.state, request(attempt=2), (B,))
-    assert again.actions == ()
-    assert "### A" in told(react(LEAD, again.state, reply(request(), B)).actions)[0]
-
-
-def test_a_second_answer_of_the_same_peer_is_put_away() -> None:
-    reaction = after(LEAD, request(), reply(request(), A), reply(request(), A, id_="other", text="no, wait"))
-    assert acked(reaction.actions) == ["other"]
-    assert "a says" in told(react(LEAD, reaction.state, reply(request(), B)).actions)[0]
-
-
-def test_an_answer_counts_only_from_the_one_who_was_asked() -> None:
-    forged = replace(reply(request(), A), sender="b", id="forged")
-    reaction = after(LEAD, request(), forged, reply(request(), B))
+def test_a_result_that_is_handed_out_again_is_acknowledged_by_its_last_hand_over() -> None:
+    asked = request(sender="boss")
+    reaction = after(seat(progress=True), asked, result(asked, A), result(asked, A, attempt=2))
     assert reaction.actions == ()
-    assert tasks(reaction.state) == [f"“{TEXT}”: waiting for A"]
+
+    done = react(LEAD, reaction.state, result(asked, B))
+    assert [action.message.attempt for action in done.actions if isinstance(action, Ack)] == [1, 2, 1]
 
 
-def test_after_a_restart_answers_that_come_before_their_request_are_used() -> None:
-    reaction = after(LEAD, reply(request(), B, attempt=3), reply(request(), A, attempt=2), request(attempt=2))
+def test_after_a_restart_results_that_come_before_their_request_are_used() -> None:
+    reaction = after(LEAD, result(request(), B, attempt=3), result(request(), A, attempt=2), request(attempt=2))
 
     assert told(reaction.actions)[-1].endswith("### A\n\na says\n\n### B\n\nb says")
     assert acked(reaction.actions) == ["r1", "a-on-r1", "b-on-r1"]
     assert reaction.state == State()
 
 
-def test_an_answer_for_which_nobody_waits_is_put_away_when_it_comes_the_second_time() -> None:
-    first = after(LEAD, reply(request(), A))
-    second = react(LEAD, first.state, reply(request(), A, attempt=2))
+def test_a_result_for_which_nobody_waits_is_put_away_when_it_comes_the_second_time() -> None:
+    first = after(LEAD, result(request(), A))
+    second = react(LEAD, first.state, result(request(), A, attempt=2))
 
     assert first.actions == ()
     assert acked(second.actions) == ["a-on-r1"]
@@ -195,7 +281,6 @@ def test_an_answer_for_which_nobody_waits_is_put_away_when_it_comes_the_second_t
 
 
 def test_a_long_answer_of_a_peer_leaves_room_for_the_others() -> None:
-    reaction = after(LEAD, request(), reply(request(), A, text="ä" * 200_000), reply(request(), B))
+    reaction = after(LEAD, request(), result(request(), A, text="ä" * 200_000), result(request(), B))
     (text,) = told(reaction.actions)
     assert "### B\n\nb says" in text
-    assert len(text.encode()) < 256 << 10

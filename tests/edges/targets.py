@@ -12,6 +12,8 @@ _numbers = itertools.count(1)
 ELSEWHERE = {
     "/login": "takes a code that is good once, from our own page: tests/journeys/test_sessions.py",
     "/orgs/{org_id}/chains/{root_id}/release": "takes a frozen chain: tests/journeys/test_chains.py",
+    "/workspaces/{id}/messages/{activity_id}/draft/send": "takes a draft, once: tests/answers/test_drafts.py",
+    "/orgs/{org_id}/instruction-templates/{template_id}/canary": "takes a version not in force: tests/measuring/",
     "/mcp": "speaks JSON-RPC: tests/endpoint/",
     "/workspaces/{id}/mcp": "speaks JSON-RPC: tests/endpoint/",
     "/workspaces/{id}/chat/uploads": "takes a form: tests/edges/test_uploads.py",
@@ -24,6 +26,8 @@ BODYLESS = {
     "/orgs/{org_id}/people/{person_id}/tokens",
     "/workspaces/{id}/dead-letters/{activity_id}/requeue",
     "/workspaces/{id}/pending-uploads/{file_id}/ack",
+    "/workspaces/{id}/messages/{activity_id}/draft/discard",
+    "/workspaces/{id}/delegations/{delegation_id}/retry",
     *(f"/workspaces/{{id}}/{act}" for act in ("pause", "resume", "hibernate", "collapse", "tokens")),
 }
 """Commands that need no body, and read none."""
@@ -37,6 +41,9 @@ class Target(NamedTuple):
     token: str
     seat: Seat
     port: int
+    owed: list["Owed"]
+    """Messages of its user that the seat was handed."""
+    done: "Done"
 
     @property
     def name(self) -> str:
@@ -45,7 +52,7 @@ class Target(NamedTuple):
 
     def valid(self) -> dict[str, Any]:
         """A body that the route takes."""
-        return valid_body(self.route, self.seat)
+        return valid_body(self.route, self.seat, self.owed, self.done)
 
     async def ask(self, body: Any) -> Reply:
         """Sends a body, of bytes or as JSON, on a connection of its own."""
@@ -58,20 +65,81 @@ async def json_targets(server: Running) -> list[Target]:
     await server.let_broadcast(seat.id)
     org = (await server.admin.get("/orgs"))[0]["id"]
     person = await server.admin.post(f"/orgs/{org}/people", {"name": "Somebody"})
+    owed, done = await _owed(server, seat), await _done(server, seat)
     return [
         Target(
             route=route,
-            path=route.path.replace("{id}", seat.id).replace("{org_id}", org).replace("{person_id}", person["id"]),
+            path=_filled(
+                route.path,
+                id=seat.id,
+                org_id=org,
+                person_id=person["id"],
+                template_id="a-template",
+                activity_id=owed[2].id,
+                delegation_id=done.about.get(route.path, done.id),
+            ),
             token=seat.token if WORKSPACE in route.who.kinds else ADMIN_TOKEN,
             seat=seat,
             port=server.port,
+            owed=owed,
+            done=done,
         )
         for route in server.server.routes.rows
         if (route.takes is not None or route.path.endswith("/a2a")) and route.path not in ELSEWHERE
     ]
 
 
-def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
+class Owed(NamedTuple):
+    """A message that the seat was handed, and owes an answer to."""
+
+    id: str
+    handle: str
+
+
+class Done(NamedTuple):
+    """A delegation that the seat gave and that has ended: asked for again under its key, it is there at once."""
+
+    id: str
+    body: dict[str, Any]
+    recorded: dict[str, Any]
+    """Another one, that the seat only recorded."""
+    about: dict[str, str]
+    """Of routes that are about another one than that: which."""
+
+
+async def _done(server: Running, seat: Seat) -> Done:
+    worker = await server.seat("Worker")
+    body = {"target_id": worker.id, "task": "sort the mail", "idempotency_key": "done"}
+    told = await seat.api.post(f"/workspaces/{seat.id}/delegate", body)
+    await worker.api.claim(worker.id)
+    owed = await worker.api.get(f"/workspaces/{worker.id}/obligations")
+    reply = {"handle": owed["obligations"][0]["handle"], "text": "sorted"}
+    await worker.api.post(f"/workspaces/{worker.id}/reply", reply)
+    recorded = {"target_id": worker.id, "task": "file it", "delegation_id": "recorded"}
+    await seat.api.post(f"/workspaces/{seat.id}/delegations/record", recorded)
+    own = {"target_id": seat.id, "task": "sort it yourself"}
+    given = (await worker.api.post(f"/workspaces/{worker.id}/delegate", own))["delegation_id"]
+    about = {"/workspaces/{id}/delegations/{delegation_id}/update": "recorded"}
+    about |= {f"{one}/{{delegation_id}}/status": given for one in ("/delegations", "/workspaces/{id}/delegations")}
+    return Done(told["delegation_id"], body, recorded, about)
+
+
+async def _owed(server: Running, seat: Seat) -> list[Owed]:
+    """Four of them: to answer, to decline, to have a draft, to be asked back."""
+    for number in range(4):
+        await server.admin.send(seat.id, f"Question {number}?")
+    await seat.api.claim(seat.id)
+    found = await server.admin.get(f"/workspaces/{seat.id}/obligations")
+    return [Owed(each["activity_id"], each["handle"]) for each in found["obligations"]]
+
+
+def _filled(path: str, **values: str) -> str:
+    for name, value in values.items():
+        path = path.replace(f"{{{name}}}", value)
+    return path
+
+
+def valid_body(route: Route, seat: Seat, owed: list[Owed], done: Done) -> dict[str, Any]:
     """The least that a route takes."""
     bodies: dict[str, dict[str, Any]] = {
         "/orgs": {"name": f"Org {next(_numbers)}"},
@@ -84,7 +152,18 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/workspaces/{id}/expand": {"children": [{"name": "New"}]},
         "/workspaces/{id}/abilities": {"talk_to_user_enabled": True},
         "/workspaces/{id}/a2a": {"params": {"message": {"parts": [{"kind": "text", "text": "hello"}]}}},
-        "/workspaces/{id}/notify": {"message": "hello"},
+        "/workspaces/{id}/notify": {"message": "hello", "progress": True},  # else it would answer one of them
+        "/workspaces/{id}/reply": {"handle": owed[0].handle, "text": "yes, it is done"},
+        "/workspaces/{id}/decline": {"handle": owed[1].handle, "reason": "not mine"},
+        "/workspaces/{id}/options": {"question": "Which?", "options": ["this"], "in_reply_to": owed[3].id},
+        "/workspaces/{id}/messages/{activity_id}/draft": {"text": "what I said"},
+        "/workspaces/{id}/delegate": dict(done.body),
+        "/workspaces/{id}/delegations/{delegation_id}/wait": {"wait": 0},
+        "/workspaces/{id}/delegations/record": dict(done.recorded),
+        "/workspaces/{id}/delegations/{delegation_id}/update": {"status": "completed", "result": "sorted"},
+        "/workspaces/{id}/delegations/{delegation_id}/status": {"current_step": "reading"},
+        "/delegations/{delegation_id}/status": {"current_step": "reading"},
+        "/workspaces/{id}/delegations/{delegation_id}/cancel": {"reason": "not wanted"},
         "/workspaces/{id}/broadcast": {"message": "hello"},
         "/workspaces/{id}/activity": {"activity_type": "agent_log"},
         "/workspaces/{id}/activity/ack": {"acked_seq": 0},
@@ -92,6 +171,12 @@ def valid_body(route: Route, seat: Seat) -> dict[str, Any]:
         "/workspaces/{id}/chat/read": {"seq": 0},
         "/workspaces/{id}/memories": {"content": f"hello {next(_numbers)}"},
         "/workspaces/{id}/memory": {"key": "a", "value": 1},
+        "/cp/admin/workspace/{id}/instruction-template": {"inline_template": "Be brief."},
+        "/orgs/{org_id}/instruction-templates": {"id": f"template-{next(_numbers)}", "parts": {}},
+        "/orgs/{org_id}/instruction-templates/preview": {},
+        "/orgs/{org_id}/instruction-templates/render": {"workspace_id": seat.id},
+        "/orgs/{org_id}/instruction-templates/{template_id}": {"parts": {}},
+        "/orgs/{org_id}/instruction-templates/{template_id}/restore": {"version": 1},
         "/registry/register": {"id": seat.id, "agent_card": {}},
         "/registry/heartbeat": {"workspace_id": seat.id},
         "/registry/update-card": {"workspace_id": seat.id, "agent_card": {}},

@@ -101,12 +101,22 @@ async def test_every_route_refuses_every_broken_body_and_says_so(server: Running
     wrong: dict[tuple[str, str], Any] = {}
     for target in targets:
         for name, body in {**BROKEN, **DEEP}.items():
+            if not body and target.route.bare:
+                continue
             reply = await target.ask(body)
             code = "json_too_deep" if name in DEEP else "invalid_json"
             if (reply.status, reply.json.get("code")) != (400, code) or not reply.error.endswith("."):
                 wrong[target.name, name] = (reply.status, reply.body)
     assert wrong == {}
     assert await left_behind(server, targets[0].seat) == before
+
+
+@requirement("S14")
+async def test_a_route_that_needs_no_body_is_declared_so_and_no_other_takes_none(plain: Running) -> None:
+    targets = await json_targets(plain)
+    taken = {target.name for target in targets if (await target.ask(b"")).status == 200}
+    assert taken == {target.name for target in targets if target.route.bare}
+    assert taken == {"POST /workspaces/{id}/delegations/{delegation_id}/cancel"}  # the others stand in ELSEWHERE
 
 
 @requirement("S14")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import itertools
 import os
 import re
@@ -135,6 +136,26 @@ async def test_a_link_that_waits_where_a_file_is_to_be_written_is_not_followed(t
                 await disk.receive(name)
             with pytest.raises(NotFound):
                 await disk.read(name, 1)
+    finally:
+        disk.close()
+
+
+@requirement("S14")
+async def test_a_file_that_comes_byte_by_byte_is_written_in_few_pieces_and_whole(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "files", reserve=0)
+    disk.open()
+    written = tmp_path / "files" / f"{ID}.part"
+    content = bytes(range(256)) * 300  # more than is gathered, and no multiple of it
+    try:
+        incoming = await disk.receive(ID)
+        sizes = set()
+        for byte in content:
+            await incoming.write(bytes((byte,)))
+            sizes.add(written.stat().st_size)
+        assert sizes == {0, 64 << 10}
+        await incoming.keep()
+        assert written.with_suffix("").read_bytes() == content
+        assert (incoming.size, incoming.sha256) == (len(content), hashlib.sha256(content).hexdigest())
     finally:
         disk.close()
 

@@ -130,6 +130,10 @@ async def test_every_family_of_the_table_is_told_by_a_server_that_has_done_every
             await server.admin.call("DELETE", f"/workspaces/{seat.id}", query={"confirm": "true"})
             await opened.bye()
         server.server._retention.gone["messages"] = 3
+        server.server.instructed.told_with("claude-code", "claude-code-default", "full", 200)
+        server.server.instructed.came_to("claude-code", "claude-code-default", "answered")
+        server.server.instructed.failed("claude-code-default")
+        server.server.instructed.rolled_back("claude-code-default")
         figures = await scraped(server)
     assert told | set(figures) == set(FAMILIES)
     ((labels, value),) = figures["molecule_build_info"].items()

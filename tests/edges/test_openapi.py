@@ -79,6 +79,7 @@ async def test_who_needs_a_credential_is_told_so(plain: Running, document: dict[
     open_routes = {(row.method.lower(), row.path) for row in plain.server.routes.rows if not row.who.kinds}
     open_ones = {(method, path) for method, path, operation in _operations(document) if not operation.get("security")}
     page = {("get", "/"), ("get", "/app"), ("get", "/app/{path}"), ("post", "/login")}
+    page |= {("get", "/agent-docs"), ("get", "/agent-docs/replies")}
     assert open_ones == open_routes == {("get", "/health"), ("get", "/ready")} | page
     schemes = document["components"]["securitySchemes"]
     for method, path, operation in _operations(document):
@@ -120,6 +121,12 @@ async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> No
     silent = {path for path, operation in posts.items() if "requestBody" not in operation}
     # JSON-RPC is read by hand: its shape is the A2A specification's. The others need no body.
     assert silent <= {"/workspaces/{id}/a2a", *BODYLESS}
+    optional = {path for path, operation in posts.items() if operation.get("requestBody", {}).get("required") is False}
+    assert optional == {
+        "/workspaces/{id}/external/rotate",
+        "/workspaces/{id}/messages/{activity_id}/draft/send",
+        "/workspaces/{id}/delegations/{delegation_id}/cancel",
+    }
 
 
 async def test_what_streams_says_that_it_takes_a_form_and_what_is_no_json_says_so(document: dict[str, Any]) -> None:

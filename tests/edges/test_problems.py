@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from molecule_core.edges.problems import PROBLEMS, SPOKEN_IN_JSON_RPC
-from molecule_core.ground import errors
+from molecule_core.ground import errors, refusals
 from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from tests.clocks import FakeClock
@@ -23,7 +23,8 @@ from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat, running
 
 _ROOT = Path(__file__).resolve().parents[2]
-_CLASSES = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, MoleculeError)}
+_EVERY = {**vars(errors), **vars(refusals)}
+_CLASSES = {each for each in _EVERY.values() if isinstance(each, type) and issubclass(each, MoleculeError)}
 # Said on a terminal, as one line and exit code 2, never by a server that runs.
 COMMAND_LINE_ONLY = {
     errors.StateInUse,
@@ -171,6 +172,31 @@ async def _ack_without_an_attempt(world: World) -> Reply:
     return await world.ask("POST", "/workspaces/{id}/activity/ack", ack, token=world.seat.token)
 
 
+async def _handle(world: World) -> str:
+    """What answers the message that the seat has taken."""
+    await _claimed(world)
+    owed = await world.ask("GET", "/workspaces/{id}/obligations", token=world.seat.token)
+    return str(owed.json["obligations"][0]["handle"])
+
+
+async def _reply_to_what_is_answered(world: World) -> Reply:
+    used = {"handle": await _handle(world), "text": "done"}
+    await world.ask("POST", "/workspaces/{id}/notify", {"message": "done"}, token=world.seat.token)
+    return await world.ask("POST", "/workspaces/{id}/reply", used, token=world.seat.token)
+
+
+async def _line_to_the_user_by_a_peers_handle(world: World) -> Reply:
+    await world.peer.api.post(f"/workspaces/{world.seat.id}/a2a", {"params": {"message": {"content": "hello"}}})
+    (row,) = await world.seat.api.claim(world.seat.id, wait=0)
+    owed = await world.ask("GET", "/workspaces/{id}/obligations", token=world.seat.token)
+    notice = {"message": f"re: {row['id']}", "reply_handle": owed.json["obligations"][0]["handle"]}
+    return await world.ask("POST", "/workspaces/{id}/notify", notice, token=world.seat.token)
+
+
+async def _sending_of_nothing(world: World) -> Reply:
+    return await world.ask("POST", f"/workspaces/{{id}}/messages/{await _claimed(world)}/draft/send")
+
+
 async def _loop(world: World) -> Reply:
     """One hop is allowed: the answer to an answer is one too many."""
     await world.message()
@@ -278,6 +304,50 @@ async def _what_a_peer_remembers(world: World) -> Reply:
     return await world.ask("DELETE", f"/workspaces/{{id}}/memories/{memory.json['id']}", token=world.seat.token)
 
 
+_TEMPLATE = "/cp/admin/workspace/{id}/instruction-template"
+
+
+def _templates(world: World) -> str:
+    return f"/orgs/{world.server.server.registry.orgs()[0].id}/instruction-templates"
+
+
+async def _template(world: World, template_id: str) -> Reply:
+    return await world.ask("POST", _templates(world), {"id": template_id, "parts": {}})
+
+
+async def _delete_of_a_chosen_template(world: World) -> Reply:
+    await _template(world, "terse")
+    await world.ask("POST", _TEMPLATE, {"template_id": "terse"})
+    return await world.ask("DELETE", f"{_templates(world)}/terse")
+
+
+async def _one_template_too_many(world: World) -> Reply:
+    await _template(world, "terse")
+    return await _template(world, "wordy")
+
+
+async def _delegated(world: World, source: Seat, target: Seat, task: str = "sort the mail") -> Reply:
+    body = {"target_id": target.id, "task": task}
+    return await world.ask("POST", f"/workspaces/{source.id}/delegate", body, token=source.token)
+
+
+async def _retry_of_what_is_open(world: World) -> Reply:
+    given = (await _delegated(world, world.seat, world.peer)).json["delegation_id"]
+    return await world.ask("POST", f"/workspaces/{{id}}/delegations/{given}/retry", token=world.seat.token)
+
+
+async def _end_of_what_is_not_its_own(world: World) -> Reply:
+    given = (await _delegated(world, world.seat, world.peer)).json["delegation_id"]
+    path = f"/workspaces/{{id}}/delegations/{given}/update"
+    return await world.ask("POST", path, {"status": "completed", "result": "sorted"}, token=world.seat.token)
+
+
+async def _delegated_back(world: World, task: str = "sort the mail") -> Reply:
+    await _delegated(world, world.seat, world.peer)
+    await world.peer.api.claim(world.peer.id, wait=0)
+    return await _delegated(world, world.peer, world.seat, task)
+
+
 async def _one_memory_too_many(world: World) -> Reply:
     await world.ask("POST", "/workspaces/{id}/memories", {"content": "one"})
     return await world.ask("POST", "/workspaces/{id}/memories", {"content": "two"})
@@ -355,7 +425,22 @@ PROVOKED: dict[str, Provoke] = {
     "memory_of_another": _what_a_peer_remembers,
     "too_many_kept": _one_memory_too_many,
     "version_mismatch": _simple("POST", "/workspaces/{id}/memory", {"key": "k", "value": 1, "if_match_version": 2}),
+    "invalid_template": _simple("POST", _TEMPLATE, {"inline_template": "{{ kind.__class__ }}"}),
+    "not_one_template": _simple("POST", _TEMPLATE, {}),
+    "template_in_use": _delete_of_a_chosen_template,
+    "too_many_templates": _one_template_too_many,
+    "self_delegation": lambda world: _delegated(world, world.seat, world.seat),
+    "delegation_open": _retry_of_what_is_open,
+    "not_the_worker": _end_of_what_is_not_its_own,
+    "delegation_cycle": _delegated_back,
+    "delegation_limit": lambda world: _delegated_back(world, "and file it"),
     "stale_attempt": _ack_of_an_old_attempt,
+    "unknown_handle": lambda world: world.ask(
+        "POST", "/workspaces/{id}/reply", {"handle": "m1-00000", "text": "done"}, token=world.seat.token
+    ),
+    "stale_handle": _reply_to_what_is_answered,
+    "handle_of_another": _line_to_the_user_by_a_peers_handle,
+    "no_draft": _sending_of_nothing,
     "not_dead": _requeue_of_what_was_discarded,
     "attempt_missing": _ack_without_an_attempt,
     "server_busy": _one_connection_too_many,
@@ -373,6 +458,7 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         body_seconds=1,
         inbox_unhandled=3,
         memories=1,
+        templates=1,
         connections=8,
         attachment_bytes=500,
         chain_hops=1,
@@ -380,6 +466,7 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         logins_per_minute=2,
         live_tokens=4,
         mcp_sessions=1,
+        delegation_depth=1,
     )
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, clock=clock, limits=limits) as server:
         world = World(server, clock)
@@ -410,7 +497,8 @@ async def test_a_refusal_is_as_its_row_says_and_tells_what_to_do(world: World, c
     words = f"{reply.error} {reply.json.get('hint', '')}"
     assert len(words.split()) >= 2 and "{" not in words
     assert ("retry-after" in reply.headers) == ("retry_after" in reply.json)
-    assert ("retry-after" in reply.headers) or row.status != 429
+    # To wait does not make a tree of delegations smaller.
+    assert ("retry-after" in reply.headers) or row.status != 429 or code == "delegation_limit"
     assert ("www-authenticate" in reply.headers) == (row.status == 401)
 
 

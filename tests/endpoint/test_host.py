@@ -13,6 +13,9 @@ from molecule_core.client.calling import Caller
 from molecule_core.edges.routes import WORKSPACE
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
+from molecule_core.messages.handles import handle_of
+from molecule_core.wire import delegating
+from molecule_core.wire.replytypes import AnswerArguments, DeclineArguments
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Local, Route, ToolSpec
 from tests.endpoint.hosts import ERAS, Era, calling, hosted, line_of, within
@@ -85,6 +88,7 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
     await server.let_broadcast(ops.id)
     waiting = await person.send(ops.id, "hello")
     wishes: dict[str, dict[str, Any]] = {
+        "present_options": {"question": "Tea?", "options": ["yes", "no"]},
         "reply_to_workspace": {"text": "hi", "peer_id": peer.id},
         "send_message_to_user": {"message": "hi"},
         "update_agent_card": {"card": {"name": "Ops"}},
@@ -93,8 +97,20 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
         "inbox_pop": {"activity_id": waiting["activity_id"]},
         "commit_memory": {"content": "the shop opens at nine"},
     }
+    if spec.name in delegating.NAMES:
+        given = {"target_id": peer.id, "task": "Make tea"}
+        task = (await ops.api.post(f"/workspaces/{ops.id}/delegate", given))["delegation_id"]
+        wishes |= {"delegate_task": {"workspace_id": peer.id, "task": "Make coffee", "wait": 0}}
+        wishes |= {"delegate_task_async": {"workspace_id": peer.id, "task": "Make coffee"}}
+        wishes |= {name: {"task_id": task} for name in ("check_task_status", "cancel_task", "report_progress")}
     arguments = wishes.get(spec.name, {})
-    async with hosted(server, ops.token, "stateless") as host:
+    if spec.takes in (AnswerArguments, DeclineArguments):
+        (row,) = await ops.api.claim(ops.id, lease=5, wait=1)
+        org, message = (await server.admin.get("/orgs"))[0]["id"], row["request_body"]["params"]["message"]
+        handle = handle_of(org, "", ops.id, message.get("contextId"), row["id"], row["seq"])
+        arguments = {"handle": handle, **({"text": "hi"} if spec.name == "reply" else {"reason": "no"})}
+    caller = peer if spec.name == "report_progress" else ops
+    async with hosted(server, caller.token, "stateless") as host:
         result = await host.result(spec.name, **arguments)
     assert not result.is_error, result
     assert set(spec.output_schema["properties"]) >= set(result.structured_content)

@@ -116,6 +116,14 @@ def _claude_over_http(_text: str, url: str) -> str:
     return json.dumps({"mcpServers": {"molecule": {"type": "http", "url": url, "headers": headers}}})
 
 
+def session_environment(home: Home, endpoint: Endpoint) -> dict[str, str]:
+    """Of a Claude Code with a screen. It may want to reach others, as channels need what its vendor says of them; all
+    that leads there is the endpoint, which lets nobody through."""
+    proxies = {"HTTP_PROXY": endpoint.url, "HTTPS_PROXY": endpoint.url, "NO_PROXY": "127.0.0.1,localhost"}
+    person = {"HOME": str(home.path), "PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+    return {**person, **proxies, "ANTHROPIC_BASE_URL": endpoint.url, "ANTHROPIC_API_KEY": KEY}
+
+
 CLAUDE = RealHost(
     name="claude-code",
     title="Claude Code",

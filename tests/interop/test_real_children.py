@@ -62,4 +62,4 @@ async def test_a_child_of_a_real_host_uses_the_seat_beside_its_parent_and_takes_
     assert shown_to_child["messages"] == []
     assert "is read by process" in shown_to_child["note"]
     assert await scene.ops.chat() == [("user", QUESTION), ("agent", answer_to(QUESTION))], visit.told
-    assert await scene.ops.became(activity_id) == ["stored", "handed_over", "acked"]
+    assert await scene.ops.became(activity_id) == ["stored", "handed_over", "answered", "acked"]

@@ -37,4 +37,4 @@ async def test_claude_code_asks_codex_and_tells_the_person_what_it_said(lead: Sc
     assert works.went_well, works.told
     assert await lead.ops.chat() == [("user", TASK), ("agent", f"It says: {answer_to(TASK)}")]
     assert await worker.ops.chat() == []
-    assert await lead.ops.became(activity_id) == ["stored", "handed_over", "acked"]
+    assert await lead.ops.became(activity_id) == ["stored", "handed_over", "answered", "acked"]

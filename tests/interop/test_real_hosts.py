@@ -15,7 +15,7 @@ from tests.requirements import requirement
 QUESTION = "Which river flows through Ulm?"
 ANSWERED = [("user", QUESTION), ("agent", answer_to(QUESTION))]
 SPOKEN = re.compile(r"([\w.]*?)(" + "|".join(spec.name for spec in TOOLS) + r")\b")
-HANDLED = ["stored", "handed_over", "acked"]
+HANDLED = ["stored", "handed_over", "answered", "acked"]
 
 
 @requirement("X1")

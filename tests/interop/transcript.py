@@ -21,6 +21,7 @@ _VARYING = (
     (re.compile(r"(127\.0\.0\.1|localhost):\d+"), r"\1:PORT"),
     (re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z?"), "TIME"),
     (re.compile(r"(?<![\w.])\d{13}(?![\w.])"), '"TIME"'),
+    (re.compile(r"\bm(\d+)-[0-9a-z]{5}\b"), r"m\1-abcde"),
     (re.compile(r"Wall time: [\d.]+ seconds"), "Wall time: SECONDS"),
 )
 
@@ -41,12 +42,12 @@ class Veil:
         return _UUID.sub(lambda found: self._ids.setdefault(found[0], f"ID-{len(self._ids) + 1}"), text)
 
 
-def page(scene: Scene, visit: Visit) -> str:
-    """The transcript of a visit."""
+def page(scene: Scene, visit: Visit, command: str = "") -> str:
+    """The transcript of a visit. `command`: how the host was started, if not as it usually is."""
     host, file = scene.host, scene.told.file
     veil = Veil({str(scene.home.path): "~", str(ROOT): "CHECKOUT", sys.executable: "python"})
     program = "claude" if host.name == "claude-code" else host.name
-    command = " ".join([program, *(f'"{word}"' if " " in word else word for word in host.command)])
+    command = command or " ".join([program, *(f'"{word}"' if " " in word else word for word in host.command)])
     told = [
         f"# {host.title} {host.pinned.version}",
         "",
@@ -84,7 +85,7 @@ def _tools(host: RealHost, asked: Asked) -> str:
 
 def _turns(veil: Veil, asked: Iterable[Asked], acts: Iterable[Act]) -> Iterable[str]:
     for number, (each, act) in enumerate(zip(asked, acts, strict=True), start=1):
-        shown = each.results[-1].text if each.results else PROMPT
+        shown = each.results[-1].text if each.results else _said_to(each)
         did = f"{act.tool} {_compact(act.arguments)}" if isinstance(act, Call) else act
         yield f"Turn {number}: it is shown"
         yield ""
@@ -94,6 +95,12 @@ def _turns(veil: Veil, asked: Iterable[Asked], acts: Iterable[Act]) -> Iterable[
         yield ""
         yield from _fenced(veil.over(did), "text")
         yield ""
+
+
+def _said_to(asked: Asked) -> str:
+    """What a model is told before it has called anything: what was pushed, or the prompt."""
+    pushed = asked.said.rfind('<channel source="molecule"')
+    return PROMPT if pushed < 0 else asked.said[pushed : asked.said.find("</channel>", pushed) + len("</channel>")]
 
 
 def shortened(line: str) -> str:
@@ -110,7 +117,7 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def write(host: RealHost, text: str) -> None:
+def write(host: RealHost, text: str, name: str = "") -> None:
     """Puts a page where it belongs."""
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{host.name}.md").write_text(text, encoding="utf-8", newline="\n")
+    (FOLDER / f"{name or host.name}.md").write_text(text, encoding="utf-8", newline="\n")

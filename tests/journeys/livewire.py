@@ -63,6 +63,12 @@ class Channel:
             pass
         return frame
 
+    async def progress(self) -> dict[str, Any]:
+        """The next word of how far some work is: told, and not journaled."""
+        while "seq" in (frame := await self.frame()) or frame.get("event") != "DELEGATION_STATUS":
+            pass
+        return frame
+
     async def upto(self, seq: int) -> list[dict[str, Any]]:
         """The journaled events that come, until the one with this number."""
         events: list[dict[str, Any]] = []
@@ -189,7 +195,9 @@ def check_shape(frame: dict[str, Any]) -> EventFrame:
     anything = {name for name in _ANY_JSON & set(frame["payload"]) if frame["event"] != "AGENT_CARD_UPDATED"}
     msgspec.json.decode(msgspec.json.encode({**frame["payload"], **dict.fromkeys(anything)}), type=shape.payload)
     assert set(frame["payload"]) <= set(shape.payload.__struct_fields__), frame["payload"]
-    assert ("seq" in frame) == ("prev" in frame) == shape.journaled
+    # How far work is is told under the name of a journaled event, and not journaled.
+    is_progress = frame["event"] == "DELEGATION_STATUS" and "seq" not in frame
+    assert ("seq" in frame) == ("prev" in frame) == (shape.journaled and not is_progress)
     assert set(frame["entity"]) == {"kind", "id", "rev"}
     return read
 

@@ -5,12 +5,12 @@ import contextlib
 import os
 import random
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from molecule_core.client.api import Api
+from proofs.serving import free_port as serving_port
 from tests.running import ADMIN_TOKEN
 from tests.waits import PROCESS_START_SECONDS
 
@@ -20,17 +20,8 @@ MOLECULE = str(Path(sys.executable).parent / "molecule")
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on at this moment, below those that the system gives to clients: while
-    a server is down, a client's own call could else be given its port, and the server not start again."""
-    dice = random.SystemRandom()
-    while True:
-        port = dice.randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+    """A port for a server that may be down for a while."""
+    return serving_port(random.SystemRandom())
 
 
 def environment(state: Path, port: int, **more: str) -> dict[str, str]:

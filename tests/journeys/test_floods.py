@@ -67,6 +67,18 @@ async def test_a_workspace_that_floods_is_refused_alone_and_let_in_again(tight: 
     assert len(await tight.admin.get(f"/workspaces/{calm.id}/activity", type="a2a_receive")) == 6
 
 
+@requirement("S22", "M26")
+async def test_what_an_agent_says_outside_counts_as_what_it_sends(tight: Running) -> None:
+    """A workspace may be set so that its drafts are sent."""
+    ops = await tight.seat("Ops")
+    await (await tight.person()).send(ops.id, "please")
+    (row,) = await ops.api.get(f"/workspaces/{ops.id}/activity", type="a2a_receive")
+    path = f"/workspaces/{ops.id}/messages/{row['id']}/draft"
+    replies = [await ask(tight.port, "POST", path, {"text": f"{no}"}, token=ops.token) for no in range(6)]
+    assert [reply.status for reply in replies] == [200] * 5 + [429]
+    check_refused(replies[-1], 12, 5)
+
+
 @requirement("S22")
 async def test_with_the_limit_lifted_the_same_flood_gets_through(tmp_path: Path, clock: FakeClock) -> None:
     """The negative control."""

@@ -35,11 +35,16 @@ class Rule(NamedTuple):
 
 NOT_THERE = (404, "not_found")
 TEXT = {"params": {"message": {"content": "hi"}}}
+_DRAFT = "/workspaces/{id}/messages/{activity_id}/draft"
+_CHOSEN, _TEMPLATES = "/cp/admin/workspace/{id}/instruction-template", "/orgs/{org_id}/instruction-templates"
+_TEMPLATE = f"{_TEMPLATES}/{{template_id}}"
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/health"): Rule(set()),
     ("GET", "/ready"): Rule(set()),
     ("GET", "/openapi.json"): Rule(EVERYBODY),
     ("GET", "/"): Rule(set()),
+    ("GET", "/agent-docs"): Rule(set()),
+    ("GET", "/agent-docs/replies"): Rule(set()),
     ("GET", "/app"): Rule(set()),
     ("GET", "/app/{path}"): Rule(set()),
     ("POST", "/login"): Rule(set(), body={"code": "nothing"}),
@@ -122,6 +127,52 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/workspaces/{id}/messages/{activity_id}/ticks"): Rule(
         EVERYBODY, "talk", VIEWER, "path", finds_nothing=True
     ),
+    ("POST", "/workspaces/{id}/reply"): Rule({"workspace"}, "own", VIEWER, "path", {}),
+    ("POST", "/workspaces/{id}/decline"): Rule({"workspace"}, "own", VIEWER, "path", {}),
+    ("POST", "/workspaces/{id}/options"): Rule({"workspace"}, "own", VIEWER, "path", {}),
+    ("POST", _DRAFT): Rule({"workspace"}, "own", VIEWER, "path", {}),
+    ("POST", f"{_DRAFT}/send"): Rule(PEOPLE, "own", OPERATOR, "path", {}, finds_nothing=True),
+    ("POST", f"{_DRAFT}/discard"): Rule(PEOPLE, "own", OPERATOR, "path", finds_nothing=True),
+    ("GET", "/workspaces/{id}/obligations"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("GET", "/orgs/{org_id}/obligations"): Rule(PEOPLE, "", VIEWER, "org"),
+    ("POST", _CHOSEN): Rule(PEOPLE, "own", OWNER, "path", {}),
+    ("GET", _CHOSEN): Rule(PEOPLE, "own", OWNER, "path"),
+    ("DELETE", _CHOSEN): Rule(PEOPLE, "own", OWNER, "path"),
+    ("GET", _TEMPLATES): Rule(PEOPLE, "", OWNER, "org"),
+    ("POST", _TEMPLATES): Rule(PEOPLE, "", OWNER, "org", {}),
+    ("POST", f"{_TEMPLATES}/preview"): Rule(PEOPLE, "", OWNER, "org", {}),
+    ("POST", f"{_TEMPLATES}/render"): Rule(PEOPLE, "", OWNER, "org", {}),
+    ("GET", _TEMPLATE): Rule(PEOPLE, "", OWNER, "org", finds_nothing=True),
+    ("PUT", _TEMPLATE): Rule(PEOPLE, "", OWNER, "org", {}),
+    ("DELETE", _TEMPLATE): Rule(PEOPLE, "", OWNER, "org", finds_nothing=True),
+    ("GET", f"{_TEMPLATE}/versions"): Rule(PEOPLE, "", OWNER, "org", finds_nothing=True),
+    ("POST", f"{_TEMPLATE}/restore"): Rule(PEOPLE, "", OWNER, "org", {}),
+    ("GET", f"{_TEMPLATE}/figures"): Rule(PEOPLE, "", OWNER, "org", finds_nothing=True),
+    ("POST", f"{_TEMPLATE}/canary"): Rule(PEOPLE, "", OWNER, "org", {}),
+    ("POST", "/workspaces/{id}/delegate"): Rule({"workspace"}, "own", VIEWER, "path", {}),
+    ("GET", "/workspaces/{id}/delegations"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("POST", "/workspaces/{id}/delegations/{delegation_id}/wait"): Rule(
+        {"workspace"}, "own", VIEWER, "path", {}, finds_nothing=True
+    ),
+    ("POST", "/workspaces/{id}/delegations/{delegation_id}/cancel"): Rule(
+        EVERYBODY, "own", OPERATOR, "path", {}, finds_nothing=True
+    ),
+    ("POST", "/workspaces/{id}/delegations/{delegation_id}/retry"): Rule(
+        EVERYBODY, "own", OPERATOR, "path", finds_nothing=True
+    ),
+    ("POST", "/workspaces/{id}/delegations/record"): Rule({"workspace"}, "own", VIEWER, "path", {}),
+    ("POST", "/workspaces/{id}/delegations/{delegation_id}/update"): Rule(
+        {"workspace"}, "own", VIEWER, "path", {"status": "completed"}, finds_nothing=True
+    ),
+    ("POST", "/workspaces/{id}/delegations/{delegation_id}/status"): Rule(
+        {"workspace"}, "own", VIEWER, "path", {}, finds_nothing=True
+    ),
+    ("POST", "/delegations/{delegation_id}/status"): Rule({"workspace"}, "", VIEWER, "", {}, NOT_THERE),
+    ("GET", "/workspaces/{id}/timeline"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("GET", "/delegations/{delegation_id}"): Rule(EVERYBODY, "", VIEWER, "", None, NOT_THERE),
+    ("GET", "/admin/delegations"): Rule({"admin"}),
+    ("GET", "/admin/delegations/stats"): Rule({"admin"}),
+    ("GET", "/orgs/{org_id}/delegations"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/orgs/{org_id}/dead-letters"): Rule(PEOPLE, "", VIEWER, "org"),
     ("GET", "/workspaces/{id}/dead-letters"): Rule(PEOPLE, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/dead-letters/{activity_id}/requeue"): Rule(
@@ -130,6 +181,21 @@ RULES: dict[tuple[str, str], Rule] = {
     ("DELETE", "/workspaces/{id}/dead-letters/{activity_id}"): Rule(
         PEOPLE, "own", OPERATOR, "path", finds_nothing=True
     ),
+}
+TEMPLATES, OF_SEAT = "/orgs/{org_id}/instruction-templates", "/cp/admin/workspace/{id}/instruction-template"
+RULES |= {
+    ("POST", OF_SEAT): Rule(PEOPLE, "own", OWNER, "path", {"template_id": "codex-default"}),
+    ("GET", OF_SEAT): Rule(PEOPLE, "own", OWNER, "path"),
+    ("DELETE", OF_SEAT): Rule(PEOPLE, "own", OWNER, "path"),
+    ("GET", TEMPLATES): Rule(PEOPLE, "", OWNER, "org"),
+    ("POST", TEMPLATES): Rule(PEOPLE, "", OWNER, "org", {"id": "terse", "parts": {}}),
+    ("POST", f"{TEMPLATES}/preview"): Rule(PEOPLE, "", OWNER, "org", {}),
+    ("POST", f"{TEMPLATES}/render"): Rule(PEOPLE, "", OWNER, "org", {"workspace_id": "nobody"}, NOT_THERE),
+    ("GET", f"{TEMPLATES}/{{template_id}}"): Rule(PEOPLE, "", OWNER, "org", None, NOT_THERE),
+    ("PUT", f"{TEMPLATES}/{{template_id}}"): Rule(PEOPLE, "", OWNER, "org", {"parts": {}, "extends": "nobody"}),
+    ("DELETE", f"{TEMPLATES}/{{template_id}}"): Rule(PEOPLE, "", OWNER, "org", None, NOT_THERE),
+    ("GET", f"{TEMPLATES}/{{template_id}}/versions"): Rule(PEOPLE, "", OWNER, "org", None, NOT_THERE),
+    ("POST", f"{TEMPLATES}/{{template_id}}/restore"): Rule(PEOPLE, "", OWNER, "org", {"version": 1}, NOT_THERE),
 }
 RULES |= {(method, "/mcp"): Rule({"workspace"}) for method in ("POST", "GET", "DELETE")}
 RULES |= {
@@ -250,7 +316,7 @@ async def test_every_credential_finds_every_route_as_declared(server: Running) -
 
 
 @requirement("M9", "P6")
-async def test_without_a_credential_only_health_readiness_and_the_page_answer(server: Running) -> None:
+async def test_without_a_credential_only_health_readiness_and_the_pages_answer(server: Running) -> None:
     cast = await cast_of(server)
     answered = set()
 
@@ -261,7 +327,7 @@ async def test_without_a_credential_only_health_readiness_and_the_page_answer(se
                 if reply.status < 400:
                     answered.add(probe.path)
 
-    assert answered == {"/health", "/ready", "/", "/app", "/app/{path}"}
+    assert answered == {"/health", "/ready", "/", "/app", "/app/{path}", "/agent-docs", "/agent-docs/replies"}
 
 
 def without_date(reply: Reply) -> tuple[int, dict[str, str], bytes]:

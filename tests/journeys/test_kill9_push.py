@@ -68,7 +68,7 @@ async def test_every_message_arrives_although_the_server_was_killed_in_the_middl
     assert after == [("0", 2), ("1", 1), ("2", 1)]
     assert len({each.activity for each in agent.pushed}) == 3
     assert again["result"]["parts"][0]["text"] == "re: 0"
-    assert [tick["tick"] for tick in ticks["ticks"]] == ["stored", "handed_over", "handed_over", "acked"]
+    assert [tick["tick"] for tick in ticks["ticks"]] == ["stored", "handed_over", "handed_over", "acked", "answered"]
 
 
 async def arrived(admin: Any, ops: str, count: int) -> list[dict[str, Any]]:

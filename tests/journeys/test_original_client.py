@@ -1,14 +1,27 @@
-"""A client of the original system, which knows only the original's wire: bytes over a socket, no library of ours."""
+"""A client of the original system, which knows only the original's wire: bytes over a socket, no library of ours.
+
+Every walk is walked three times: with the instruction layer off, with its JSON form (which such a client ignores), and
+with both forms, where the text of what comes in begins with how to answer it.
+"""
 
 import json
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.engines import Engine
 from tests.journeys.rawhttp import Reply, ask
 from tests.requirements import requirement
-from tests.running import Running, Seat
+from tests.running import Running, Seat, running
 
+LAYERS: dict[str, dict[str, Any]] = {
+    "off": {},
+    "json": {"push_instructions_enabled": True, "instruction_shape": "json"},
+    "both": {"push_instructions_enabled": True, "instruction_shape": "both"},
+}
 NIL = "00000000-0000-0000-0000-000000000000"
 
 
@@ -48,6 +61,31 @@ class Plugin:
 
     async def say(self, peer_id: str, text: str) -> Reply:
         return await self.call("POST", f"/workspaces/{peer_id}/a2a", p1_message(text))
+
+
+@pytest.fixture(params=LAYERS)
+def layer(request: pytest.FixtureRequest) -> str:
+    """How the instruction layer is set."""
+    return str(request.param)
+
+
+@pytest.fixture
+async def server(engine: Engine, place: str, tmp_path: Path, layer: str) -> AsyncIterator[Running]:
+    """A server that listens on a loopback port, with a real clock."""
+    async with running(engine, place, tmp_path, **LAYERS[layer]) as running_server:
+        yield running_server
+
+
+def parts_of(row: dict[str, Any], layer: str) -> list[dict[str, Any]]:
+    """The parts of a message that came in, as their sender wrote them; checks what stands around its text."""
+    parts: list[dict[str, Any]] = row["request_body"]["params"]["message"]["parts"]
+    assert "instructions" not in row  # such a client does not ask for them
+    if layer != "both":
+        return parts
+    told = ET.fromstring(f"<channel>{parts[0]['text']}</channel>")
+    assert [child.tag for child in told] == ["instructions", "body"]
+    assert "reply_to_workspace" in (told[0].text or "")
+    return [{**parts[0], "text": told[1].text or ""}, *parts[1:]]
 
 
 def p1_message(text: str) -> dict[str, Any]:
@@ -92,7 +130,7 @@ async def test_a_heartbeat_of_one_field_is_enough(plugin: Plugin) -> None:
     assert (await plugin.get(f"/workspaces/{plugin.id}"))["status"] == "online"
 
 
-@requirement("W1", "M17")
+@requirement("W1", "M17", "I4")
 async def test_the_first_page_is_newest_first_and_what_follows_a_cursor_is_oldest_first(
     server: Running, plugin: Plugin
 ) -> None:
@@ -106,8 +144,8 @@ async def test_the_first_page_is_newest_first_and_what_follows_a_cursor_is_oldes
     assert [row["id"] for row in behind_cursor] == sent[1:]
 
 
-@requirement("W1")
-async def test_a_row_has_the_members_that_the_plugin_reads(server: Running, plugin: Plugin) -> None:
+@requirement("W1", "I3", "I4")
+async def test_a_row_has_the_members_that_the_plugin_reads(server: Running, plugin: Plugin, layer: str) -> None:
     person = await server.person()
     await person.send(plugin.id, "are you there?", message_id="m-1")
 
@@ -119,7 +157,7 @@ async def test_a_row_has_the_members_that_the_plugin_reads(server: Running, plug
     assert row["workspace_id"] == row["target_id"] == plugin.id
     assert row["status"] == "ok"
     assert row["summary"] == "are you there?"
-    assert row["request_body"]["params"]["message"]["parts"] == [{"kind": "text", "text": "are you there?"}]
+    assert parts_of(row, layer) == [{"kind": "text", "text": "are you there?"}]
     assert row["created_at"].endswith("Z")
     assert isinstance(row["seq"], int)
 
@@ -163,7 +201,9 @@ async def test_notify_reaches_the_user(server: Running, plugin: Plugin) -> None:
 
 
 @requirement("W1", "M12")
-async def test_the_oldest_message_shape_is_taken_and_stored_in_regular_form(server: Running, plugin: Plugin) -> None:
+async def test_the_oldest_message_shape_is_taken_and_stored_in_regular_form(
+    server: Running, plugin: Plugin, layer: str
+) -> None:
     lead = Plugin(server, await server.seat("Lead"))
 
     reply = await lead.say(plugin.id, "status?")
@@ -173,20 +213,20 @@ async def test_the_oldest_message_shape_is_taken_and_stored_in_regular_form(serv
     body = row["request_body"]
     message = body["params"]["message"]
     assert (body["jsonrpc"], body["method"]) == ("2.0", "message/send")
-    assert message["parts"] == [{"kind": "text", "text": "status?"}]
+    assert parts_of(row, layer) == [{"kind": "text", "text": "status?"}]
     assert message["role"] == "user"
     assert message["messageId"]
     assert (row["source_id"], row["kind"]) == (lead.id, "peer_agent")
 
 
 @requirement("W1", "M12")
-async def test_a_content_string_becomes_a_text_part(server: Running, plugin: Plugin) -> None:
+async def test_a_content_string_becomes_a_text_part(server: Running, plugin: Plugin, layer: str) -> None:
     lead = Plugin(server, await server.seat("Lead"))
 
     await lead.post(f"/workspaces/{plugin.id}/a2a", {"params": {"message": {"content": "plain"}}})
 
     (row,) = await plugin.poll("since_secs=30")
-    assert row["request_body"]["params"]["message"]["parts"] == [{"kind": "text", "text": "plain"}]
+    assert parts_of(row, layer) == [{"kind": "text", "text": "plain"}]
 
 
 @requirement("W1", "M14")
@@ -396,7 +436,7 @@ async def test_the_old_ack_settles_everything_up_to_a_number(server: Running, pl
 
 
 @requirement("W1")
-async def test_numbers_in_bodies_travel_unchanged(server: Running, plugin: Plugin) -> None:
+async def test_numbers_in_bodies_travel_unchanged(server: Running, plugin: Plugin, layer: str) -> None:
     lead = Plugin(server, await server.seat("Lead"))
     data = {"big": 2**53 + 1, "small": -1, "half": 0.5, "text": 'ü\u2028\\"', "nothing": None}
     parts = [{"kind": "data", "data": data}]
@@ -404,4 +444,117 @@ async def test_numbers_in_bodies_travel_unchanged(server: Running, plugin: Plugi
     await lead.post(f"/workspaces/{plugin.id}/a2a", {"params": {"message": {"parts": parts}}})
 
     (row,) = await plugin.poll("since_secs=30")
-    assert json.loads(json.dumps(row["request_body"]))["params"]["message"]["parts"] == parts
+    told = {"kind": "text", "text": ""}  # where there is no text, one comes first that holds nothing else
+    assert json.loads(json.dumps(parts_of(row, layer))) == ([told, *parts] if layer == "both" else parts)
+
+
+# -- delegations (wire.md, 2.5) ----------------------------------------------------------------------------------------
+
+
+async def polled(plugin: Plugin, method: str) -> list[dict[str, Any]]:
+    """What comes in under a method."""
+    return [row for row in await plugin.poll("limit=100&since_secs=30") if row["method"] == method]
+
+
+@requirement("W1", "D9")
+async def test_a_task_is_delegated_and_the_same_key_again_is_no_error(server: Running, plugin: Plugin) -> None:
+    lead = Plugin(server, await server.seat("Lead"))
+    body = {"target_id": plugin.id, "task": "sort the mail", "idempotency_key": "k-1"}
+
+    replies = [await lead.call("POST", f"/workspaces/{lead.id}/delegate", body) for _ in range(2)]
+
+    assert [reply.status for reply in replies] == [202, 202]  # the runtime takes a 200 for a failure
+    first, again = (reply.json for reply in replies)
+    assert (first["status"], first["target_id"]) == ("delegated", plugin.id)
+    assert (again["delegation_id"], again["target_id"], again["idempotent_hit"]) == (
+        first["delegation_id"],
+        plugin.id,
+        True,
+    )
+    (row,) = await lead.get(f"/workspaces/{lead.id}/activity?type=delegation")
+    assert (row["method"], row["request_body"]) == (
+        "delegate",
+        {"task": "sort the mail", "delegation_id": first["delegation_id"]},
+    )
+
+
+@requirement("W1", "D7")
+@pytest.mark.parametrize("names_it", [True, False])
+async def test_the_answer_of_a_plugin_is_the_result_which_comes_once_and_in_full(
+    server: Running, plugin: Plugin, layer: str, *, names_it: bool
+) -> None:
+    lead, answer = Plugin(server, await server.seat("Lead")), "sorted, all of it " * 60
+    task = {"target_id": plugin.id, "task": "sort the mail"}
+    given = (await lead.call("POST", f"/workspaces/{lead.id}/delegate", task)).json["delegation_id"]
+    (row,) = await plugin.poll("since_secs=30")
+    assert (row["source_id"], row["request_body"]["params"]["message"]["metadata"]["delegation_id"]) == (lead.id, given)
+    assert parts_of(row, layer) == [{"kind": "text", "text": "sort the mail"}]
+
+    said = p1_message(answer)
+    if names_it:
+        said["params"]["message"]["metadata"] = {"delegation_id": given}
+    assert (await plugin.call("POST", f"/workspaces/{lead.id}/a2a", said)).status == 200
+
+    (result,) = await polled(lead, "delegate_result")
+    assert (result["activity_type"], result["source_id"], result["status"]) == ("a2a_receive", plugin.id, "completed")
+    assert result["response_body"]["text"] == answer  # the original cut it to 300 bytes
+    assert result["response_body"]["delegation_id"] == given
+    assert await polled(lead, "message/send") == []
+
+
+@requirement("W1", "D19")
+async def test_the_list_is_an_array_whose_members_the_runtime_reads(server: Running, plugin: Plugin) -> None:
+    lead = Plugin(server, await server.seat("Lead"))
+    body = {"target_id": plugin.id, "task": "sort the mail"}
+    given = [(await lead.call("POST", f"/workspaces/{lead.id}/delegate", body)).json["delegation_id"]]
+    update = {"status": "failed", "error": "no access", "response_preview": ""}
+    path = f"/workspaces/{plugin.id}/delegations/{given[0]}/update"
+    assert (await plugin.post(path, update))["status"] == "failed"
+    again = await lead.call("POST", f"/workspaces/{lead.id}/delegate", {**body, "task": "file it"})
+    given.append(again.json["delegation_id"])
+
+    newest, oldest = await lead.get(f"/workspaces/{lead.id}/delegations")
+
+    assert [newest["delegation_id"], oldest["delegation_id"]] == given[::-1]
+    for item in (newest, oldest):
+        assert (item["source_id"], item["target_id"]) == (lead.id, plugin.id)
+        assert {"summary", "response_preview", "created_at", "updated_at", "last_heartbeat", "deadline"} <= item.keys()
+    assert (newest["status"], newest["summary"], newest["error"]) == ("queued", "file it", None)
+    # The runtime reads `error_detail`, the original's server sent `error`.
+    assert (oldest["status"], oldest["error"], oldest["error_detail"]) == ("failed", "no access", "no access")
+    (result,) = await polled(lead, "delegate_result")
+    assert (result["status"], result["error_detail"]) == ("failed", "no access")
+
+
+@requirement("W1", "D6")
+async def test_a_runtime_that_sends_by_itself_records_and_updates_what_it_sent(server: Running, plugin: Plugin) -> None:
+    """The runtime of the original makes an id, notes the work under it, sends the message itself, and tells the end."""
+    lead, own = Plugin(server, await server.seat("Lead")), "5c1c8a3e-52f4-4d8c-9b3c-0f6c3b0a9f11"
+    body = {"target_id": plugin.id, "task": "sort the mail", "delegation_id": own}
+
+    recorded = await lead.call("POST", f"/workspaces/{lead.id}/delegations/record", body)
+    message = {"role": "user", "messageId": own, "parts": [{"kind": "text", "text": "sort the mail"}]}
+    params = {"message": {**message, "metadata": {"delegation_id": own}}}
+    sent = {"jsonrpc": "2.0", "id": own, "method": "message/send", "params": params}
+    assert (await lead.call("POST", f"/workspaces/{plugin.id}/a2a", sent)).status == 200
+    update = {"status": "completed", "response_preview": "sorted"}
+    updated = await lead.post(f"/workspaces/{lead.id}/delegations/{own}/update", update)
+
+    assert (recorded.status, recorded.json) == (202, {"delegation_id": own, "status": "recorded"})
+    assert updated == {"delegation_id": own, "status": "completed"}
+    (item,) = await lead.get(f"/workspaces/{lead.id}/delegations")
+    assert (item["delegation_id"], item["status"], item["response_preview"]) == (own, "completed", "sorted")
+    assert [row["kind"] for row in await plugin.poll("since_secs=30")] == ["peer_agent"]  # it was sent once
+    assert await polled(lead, "delegate_result") == []  # who told the end itself knows it
+
+
+@requirement("W1", "D12")
+async def test_a_plugin_says_how_far_it_is(server: Running, plugin: Plugin) -> None:
+    lead = Plugin(server, await server.seat("Lead"))
+    body = {"target_id": plugin.id, "task": "sort the mail"}
+    given = (await lead.call("POST", f"/workspaces/{lead.id}/delegate", body)).json["delegation_id"]
+    for path in (f"/delegations/{given}/status", f"/workspaces/{plugin.id}/delegations/{given}/status"):
+        told = await plugin.post(path, {"current_step": "reading", "tools_used": ["Read"], "eta_hint": "2 min"})
+        assert told["status"] == "noted"
+    (item,) = await lead.get(f"/workspaces/{lead.id}/delegations")
+    assert item["progress"]["current_step"] == "reading"

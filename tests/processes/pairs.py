@@ -7,15 +7,16 @@ from typing import Any
 
 import asyncpg
 from anyio.lowlevel import checkpoint
+from msgspec.structs import replace
 
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.limits import Limits
 from tests.journeys.patience import bounded
-from tests.running import Running, running
+from tests.running import UNHURRIED, Running, running
 
 # Nobody looks again by himself while a test runs: what arrives has been brought by a wake-up.
-ONLY_WAKE_UPS = Limits(look_again_seconds=3600)
-SOON = Limits(look_again_seconds=1)
+ONLY_WAKE_UPS = replace(UNHURRIED, look_again_seconds=3600)
+SOON = replace(UNHURRIED, look_again_seconds=1)
 
 
 @asynccontextmanager

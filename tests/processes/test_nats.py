@@ -2,17 +2,21 @@
 
 import asyncio
 import contextlib
+import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from anyio.lowlevel import checkpoint
 
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.settings import Settings
 from molecule_core.server import Server
+from molecule_core.store.bus import LinkLost
+from molecule_core.store.nats import NatsLink
 from tests.journeys.patience import bounded, eventually, until_waiting
-from tests.journeys.processes import free_port, started
+from tests.journeys.processes import Process, free_port, started
 from tests.processes.pairs import servers
 from tests.processes.test_wakeups_between import ready
 from tests.requirements import requirement
@@ -22,11 +26,11 @@ NATS_SERVER = str(Path(sys.executable).parent / "nats-server")
 
 
 @contextlib.asynccontextmanager
-async def nats_server(port: int) -> AsyncIterator[None]:
+async def nats_server(port: int) -> AsyncIterator[Process]:
     """A NATS server until the block ends."""
     async with started(NATS_SERVER, "--addr", "127.0.0.1", "--port", str(port), env={}) as process:
         await process.says("Server is ready")
-        yield
+        yield process
 
 
 @requirement("M38")
@@ -51,6 +55,26 @@ async def test_wake_ups_go_by_nats_and_outlive_its_end(place: str, tmp_path: Pat
         await stack.enter_async_context(nats_server(port))
         async with asyncio.timeout(20):
             assert [row["summary"] for row in await waiting] == ["while it is away"]
+
+
+@requirement("M38")
+@pytest.mark.parametrize("ask", [lambda link: link.check(), lambda link: link.send("hello")], ids=["check", "send"])
+async def test_who_waits_for_a_server_that_ends_meanwhile_is_told_at_once(
+    ask: Callable[[NatsLink], Awaitable[None]],
+) -> None:
+    port, lost = free_port(), asyncio.Event()
+    link = NatsLink(f"nats://127.0.0.1:{port}", "epoch")
+    async with nats_server(port) as process:
+        await link.connect(lambda _: None, lost.set)
+        process.send(signal.SIGSTOP)
+        asking = asyncio.ensure_future(ask(link))
+        await checkpoint()
+        assert not asking.done()
+        await process.kill()
+        with pytest.raises(LinkLost):
+            await bounded(asking)
+        await bounded(lost.wait())
+    await link.close()
 
 
 @requirement("M38")

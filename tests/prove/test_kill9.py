@@ -6,6 +6,7 @@ from proofs.controls import Control
 from proofs.kill9 import PROOF
 from proofs.settings import prove, try_control
 from tests.engines import Engine
+from tests.requirements import requirement
 
 SEED = 9
 # What goes wrong above the store goes wrong on both engines; the commit is each engine's own.
@@ -15,11 +16,17 @@ CONTROLS: list[tuple[Engine, Control]] = [
 ]
 
 
+@requirement("P1", "P2", "D1", "D2", "D7", "D9")
 async def test_nothing_that_was_accepted_suffers_from_kills(engine: Engine, postgres: str) -> None:
     verdict = await prove(PROOF, engine, postgres, seed=SEED, tenth=True)
 
     assert verdict.broken == {}, verdict.notes
     assert verdict.figures["kills"] == PROOF.sizes[engine] // 10
+    done = [
+        int(verdict.figures[name])
+        for name in ("delegations", "pushed", "taken by who waited", "past their deadline", "given again")
+    ]
+    assert min(done) > 0, done
 
 
 @pytest.mark.parametrize(("engine", "control"), CONTROLS, ids=lambda each: each if isinstance(each, str) else each.name)

@@ -10,13 +10,14 @@ from tests.requirements import requirement
 SEED = 11
 
 
-@requirement("M38", "P1", "P2", "M18")
+@requirement("M38", "P1", "P2", "M18", "D7", "D9")
 async def test_nothing_suffers_from_servers_that_die_and_servers_that_come_back_as_zombies(postgres: str) -> None:
     verdict = await prove(PROOF, "postgres", postgres, seed=SEED, tenth=True)
 
     assert verdict.broken == {}, verdict.notes
     assert verdict.figures["kills"] == PROOF.sizes["postgres"] // 10
     assert verdict.figures["freezes"] == PROOF.sizes["postgres"] // 20
+    assert min(int(verdict.figures[name]) for name in ("delegations", "pushed", "taken by who waited")) > 0
 
 
 @pytest.mark.parametrize("control", PROOF.controls["postgres"], ids=lambda each: each.name)

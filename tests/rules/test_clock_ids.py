@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from molecule_core.ground import clock as clock_module
-from molecule_core.ground.clock import SECOND, SystemClock, rfc3339
+from molecule_core.ground.clock import SECOND, SystemClock, others_first, rfc3339
 from molecule_core.ground.ids import Ids, SystemRandomness
 from tests.clocks import START, FakeClock, SeededRandomness, settle
 from tests.rules.effort import examples
@@ -148,6 +148,22 @@ async def test_whoever_cancels_a_wait_cancels_it_and_it_does_not_look_like_a_tim
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert signal.cancelled()
+
+
+async def test_who_lets_others_go_first_goes_on_after_them_and_can_be_cancelled_meanwhile() -> None:
+    loop, order, complaints = asyncio.get_running_loop(), list[str](), list[str]()
+    loop.set_exception_handler(lambda _loop, told: complaints.append(told["message"]))
+
+    async def polite(name: str) -> None:
+        await others_first()
+        order.append(name)
+
+    first, cancelled = asyncio.create_task(polite("first")), asyncio.create_task(polite("cancelled"))
+    loop.call_soon(order.append, "others")
+    loop.call_soon(cancelled.cancel)  # while it lets them go first
+    await asyncio.gather(first, cancelled, return_exceptions=True)
+    await others_first()
+    assert (order, cancelled.cancelled(), complaints) == (["others", "first"], True, [])
 
 
 def test_the_machines_clocks_are_what_they_say() -> None:

@@ -24,11 +24,12 @@ from molecule_core.ground.errors import (
 )
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
-from molecule_core.messages import handing as handing_module
 from molecule_core.messages import rules
+from molecule_core.messages import settling as settling_module
 from molecule_core.messages.handing import Handing
 from molecule_core.messages.letters import Letters
-from molecule_core.messages.model import RECEIVE, Draft, Filters, LogEntry, Receipt, Sender
+from molecule_core.messages.model import RECEIVE, Draft, Filters, Line, LogEntry, Receipt, Sender
+from molecule_core.messages.owing import Owing
 from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import Org
@@ -59,11 +60,12 @@ class World:
         place = self.run(place_for(engine, folder, postgres))
         self.store = cast(Any, open_store(engine, place, clock=self.clock, limits=limits))
         self.store._ring = self.wakeups.ring
-        org = OrgReader(self.registry)
+        self.org = org = OrgReader(self.registry)
         self.writer = MessageWriter(self.store, org, clock=self.clock, ids=self.ids, limits=limits)
         self.reader = MessageReader(self.store, org, self.wakeups, limits=limits, public_url="")
         self.letters = Letters(self.store, org, clock=self.clock)
-        self.handing = Handing(self.store, org, self.wakeups, self.reader, clock=self.clock, limits=limits)
+        owing = Owing(self.clock, limits)
+        self.handing = Handing(self.store, org, self.wakeups, self.reader, owing, clock=self.clock, limits=limits)
         self.run(self.store.open())
 
     def run(self, work: Awaitable[Any]) -> Any:
@@ -103,7 +105,7 @@ class World:
 def world_on(engine: Engine, folder: Path, postgres: str, limits: Limits | None = None) -> Iterator[World]:
     """A world until the block ends. The floor of an inbox moves in steps of two rows, so that it needs several."""
     with asyncio.Runner() as runner, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(handing_module, "_FLOOR_STEP", 2)
+        patch.setattr(settling_module, "_FLOOR_STEP", 2)
         world = World(runner, engine, folder, postgres, limits or Limits(inbox_unhandled=LIMIT))
         try:
             yield world
@@ -220,7 +222,7 @@ class InboxMachine(RuleBasedStateMachine):
     def notify(self, which: int, id_: str | None, text: str) -> None:
         """The agent writes to its user: a row of its log, no mail of its own."""
         box = self.boxes[which]
-        found = self.world.refusal_or(self.world.writer.notify(box.id, [{"kind": "text", "text": text}], id_))
+        found = self.world.refusal_or(self.world.writer.notify(box.id, Line([{"kind": "text", "text": text}], id_)))
         before = self.sent.get((box.id, id_)) if id_ is not None else None
         if before is not None:
             assert found == (before[2] if before[1] == text else MessageIdReused)
@@ -428,7 +430,7 @@ def _with_a_floor_that_stays(world: World, patch: pytest.MonkeyPatch) -> None:
         yield from ()
         return inbox
 
-    patch.setattr(handing_module, "_raised", stays)
+    patch.setattr(settling_module, "_raised", stays)
 
 
 def _without_leases(world: World, patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from molecule_core.ground.errors import ChainFrozen, ChainNotFrozen
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
 from molecule_core.messages.lineage import Cause, Chain
-from molecule_core.messages.model import Filters
+from molecule_core.messages.model import Filters, Line
 from molecule_core.store.journal import Journal
 from tests.engines import ENGINES, Engine
 from tests.requirements import requirement
@@ -98,7 +98,7 @@ def test_root_and_hop_of_every_message_are_as_a_shadow_model_says(world: World, 
             inboxes[whom].append(check(whom, id_, cause))
         elif act == "notify":
             parts = [{"kind": "text", "text": "hello"}]
-            id_ = world.run(world.writer.notify(seats[who], parts, None)).activity_id
+            id_ = world.run(world.writer.notify(seats[who], Line(parts))).activity_id
             check(who, id_, cause_in(inbox, None, now))
         elif act == "claim":
             world.run(world.handing.claim(seats[who], lease_seconds=3600, count=2))

@@ -7,7 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from molecule_core.ground.errors import InvalidField, InvalidName
-from molecule_core.ground.text import clean_line, clean_name, hidden_character, is_client_id, shorten, with_suffix
+from molecule_core.ground.text import (
+    clean_line,
+    clean_name,
+    hidden_character,
+    is_client_id,
+    plain_line,
+    shorten,
+    with_suffix,
+)
 from tests.requirements import requirement
 from tests.rules.effort import examples
 
@@ -80,6 +88,13 @@ def test_a_hidden_character_within_a_name_or_a_line_is_refused_and_named(what: s
             clean_name(text, LIMIT)
         with pytest.raises(InvalidField, match=f"role holds the hidden character {code}"):
             clean_line(text, LIMIT, "role")
+
+
+def test_what_an_agent_says_of_its_work_is_kept_without_what_cannot_be_seen() -> None:
+    assert plain_line("\x1b[1;31mTraceback\x1b[0m\n  in\u202e main\u200f \ufeff", LIMIT) == "Traceback in main"
+    assert plain_line("\x1b\u202e", LIMIT) == ""
+    assert plain_line("خطأ في\u200f الملف", LIMIT) == "خطأ في الملف"
+    assert plain_line("x" * 5 * LIMIT, LIMIT) == "x" * (LIMIT - 1) + "…"
 
 
 @pytest.mark.parametrize("name", ["", " ", "\n\t", "\u2003", "\u200d", "\u200c\u200d", " \u200d "])

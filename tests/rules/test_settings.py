@@ -48,6 +48,26 @@ def test_what_a_verb_has_instead_of_the_default_is_beaten_by_whatever_somebody_c
     assert load_settings({}, {"log_level": "error"}, usual).log_level == "error"
 
 
+@requirement("I4")
+def test_the_instruction_layer_is_off_unless_it_is_switched_on_by_either_name() -> None:
+    assert not load_settings({}, {}).push_instructions_enabled
+    assert load_settings({"PUSH_INSTRUCTIONS_ENABLED": "true"}, {}).push_instructions_enabled
+    assert load_settings({"MOLECULE_PUSH_INSTRUCTIONS_ENABLED": "1"}, {}).push_instructions_enabled
+    usual = {"push_instructions_enabled": True}
+    assert not load_settings({"PUSH_INSTRUCTIONS_ENABLED": "false"}, {}, usual).push_instructions_enabled
+    with pytest.raises(BadSettings, match="push_instructions_enabled"):
+        load_settings({"PUSH_INSTRUCTIONS_ENABLED": "perhaps"}, {})
+
+
+@requirement("D18")
+def test_the_table_for_analysis_is_off_unless_it_is_switched_on_by_either_name() -> None:
+    assert not load_settings({}, {}).delegation_ledger_write
+    assert load_settings({"DELEGATION_LEDGER_WRITE": "true"}, {}).delegation_ledger_write
+    assert load_settings({"MOLECULE_DELEGATION_LEDGER_WRITE": "1"}, {}).delegation_ledger_write
+    with pytest.raises(BadSettings, match="delegation_ledger_write"):
+        load_settings({"DELEGATION_LEDGER_WRITE": "perhaps"}, {})
+
+
 VALUES: dict[str, tuple[str, Any]] = {
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("9000", 9000),
@@ -60,6 +80,10 @@ VALUES: dict[str, tuple[str, Any]] = {
     "push_networks": ("10.0.0.0/8, fd00::/8", ("10.0.0.0/8", "fd00::/8")),
     "metrics_token": ("a-token-of-24-characters", "a-token-of-24-characters"),
     "otel_endpoint": ("http://collector:4318/v1/traces", "http://collector:4318/v1/traces"),
+    "push_instructions_enabled": ("true", True),
+    "instruction_shape": ("xml", "xml"),
+    "instruction_adaptive": ("true", True),
+    "delegation_ledger_write": ("true", True),
     "access_log": ("true", True),
     "log_level": ("debug", "debug"),
     "log_format": ("json", "json"),

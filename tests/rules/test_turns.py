@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from molecule_core.messages import turns
-from molecule_core.messages.model import Head, Room, Verdict
+from molecule_core.messages.pushed import Head, Room, Verdict
 from molecule_core.messages.turns import LONGEST_BACK_OFF_SECONDS, Turns, back_off, judge, takeable
 from tests.requirements import requirement
 

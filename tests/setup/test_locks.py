@@ -1,5 +1,6 @@
 """The committed pins: complete, hashed, of one mind, and free of addresses."""
 
+import itertools
 import re
 import subprocess
 import tomllib
@@ -9,7 +10,7 @@ import pytest
 
 from tests.setup.support import PROCESS_S, ROOT
 
-LOCKS = ("run", "build", "test")
+LOCKS = ("run", "build", "test", "bench")
 PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9._-]*)==(?P<version>[\w.!+]+)(?: ; (?P<marker>.*))?")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
 
@@ -77,8 +78,7 @@ def test_a_planted_fault_in_a_lock_is_found(text: str, fault: str) -> None:
 
 
 def test_a_package_has_one_version_in_all_locks() -> None:
-    run, build, test = (pins(name) for name in LOCKS)
-    for one, other in ((run, build), (run, test), (build, test)):
+    for one, other in itertools.combinations(map(pins, LOCKS), 2):
         shared = one.keys() & other.keys()
         assert {name: one[name] for name in shared} == {name: other[name] for name in shared}
 
@@ -89,6 +89,13 @@ def test_every_dependency_that_the_project_declares_is_locked() -> None:
     assert named(project["dependencies"] + project["optional-dependencies"]["postgres"]) <= pins("run").keys()
     assert named(declared["build-system"]["requires"]) <= pins("build").keys()
     assert named(declared["dependency-groups"]["test"]) <= pins("test").keys()
+    assert named(declared["dependency-groups"]["bench"]) <= pins("bench").keys()
+
+
+def test_what_is_measured_against_is_not_there_for_the_product_and_its_tests() -> None:
+    here = pins("run").keys() | pins("build").keys() | pins("test").keys()
+    assert "a2a-sdk" in pins("bench")
+    assert not here & {"a2a-sdk", "sqlalchemy", "aiosqlite"}
 
 
 def test_no_lock_file_of_another_tool_is_in_the_repository() -> None:

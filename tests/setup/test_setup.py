@@ -56,7 +56,7 @@ class Stage:
         self.stamp = self.checkout / ".venv" / "molecule-setup.stamp"
         self.page = self.checkout / "src" / "molecule_core" / "canvas_assets" / "build.json"
         self.source = self.checkout / "canvas" / "src" / "main.tsx"
-        for name in ("scripts/setup", "requirements/run.txt", "requirements/build.txt", "requirements/test.txt"):
+        for name in ("scripts/setup", *(f"requirements/{lock}.txt" for lock in (*setup.LOCKS, setup.PEERS))):
             self.checkout.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.checkout / name)
         for name in ("pyproject.toml", "hatch_build.py"):
@@ -352,7 +352,7 @@ def test_without_uv_the_venv_installs_with_its_own_pip(stage: Stage, monkeypatch
     checkout = setup.Checkout(stage.checkout)
     checkout.venv.joinpath("bin").mkdir(parents=True)
     checkout.venv.joinpath("bin", "pip").touch()
-    assert setup.SetUp(checkout, held=0).installer()[:4] == [str(checkout.python), "-m", "pip", "install"]
+    assert setup.SetUp(checkout, held=0).installer(checkout.venv)[:4] == [str(checkout.python), "-m", "pip", "install"]
 
 
 def test_the_uv_inside_the_venv_is_not_asked_to_make_the_venv_it_lives_in(
@@ -369,13 +369,53 @@ def test_the_uv_inside_the_venv_is_not_asked_to_make_the_venv_it_lives_in(
 
 def test_relocking_asks_for_all_platforms_with_hashes_and_without_addresses(stage: Stage) -> None:
     assert stage.run("--relock")[0] == 0
-    run, build, test = [call for call in stage.calls() if call.startswith("pip compile")]
-    for name, call in (("run", run), ("build", build), ("test", test)):
+    run, build, test, bench = [call for call in stage.calls() if call.startswith("pip compile")]
+    for name, call in (("run", run), ("build", build), ("test", test), ("bench", bench)):
         assert "--universal" in call
         assert "--generate-hashes" in call
         assert "--no-emit-index-url" in call
         assert call.endswith(f"--output-file requirements/{name}.txt")
-    assert "--constraint requirements/run.txt --constraint requirements/build.txt" in test
+    earlier = "--constraint requirements/run.txt --constraint requirements/build.txt"
+    assert earlier in test
+    assert f"{earlier} --constraint requirements/test.txt" in bench
+
+
+# What the benchmarks measure against.
+
+
+def test_what_is_measured_against_has_an_environment_of_its_own(stage: Stage) -> None:
+    assert stage.run()[0] == 0
+    assert not any("bench" in call for call in stage.calls())
+    code, said = stage.run("--bench")
+    assert (code, said.splitlines()[-1]) == (0, ".bench/peers is ready")
+    made, pinned = stage.calls()
+    assert made.startswith("venv ") and made.endswith(f" {stage.checkout}/.bench/peers")
+    assert f"--python {stage.checkout}/.bench/peers/bin/python " in pinned
+    assert pinned.endswith(f"--require-hashes --requirement {stage.checkout}/requirements/bench.txt")
+    assert stage.run("--bench")[0] == 0
+    assert stage.calls() == []
+
+
+def test_other_pins_of_what_is_measured_against_make_it_anew_and_leave_the_venv_alone(stage: Stage) -> None:
+    assert stage.run("--bench")[0] == 0
+    stage.calls()
+    with stage.checkout.joinpath("requirements", "bench.txt").open("a") as file:
+        file.write("# edited\n")
+    assert stage.run()[1].startswith(".venv is up to date")
+    assert stage.run("--bench")[0] == 0
+    made, pinned = stage.calls()
+    assert "/.venv" not in made + pinned
+
+
+def test_an_environment_of_peers_that_was_left_half_made_is_made_anew(stage: Stage) -> None:
+    assert stage.run()[0] == 0
+    stage.folder.joinpath("broken").touch()
+    code, said = stage.run("--bench")
+    assert (code, "installing the peers of the benchmarks: uv ended with 3" in said) == (1, True)
+    stage.folder.joinpath("broken").unlink()
+    stage.calls()
+    assert stage.run("--bench")[0] == 0
+    assert len(stage.calls()) == 2
 
 
 # An old Python: the script with one line replaced, so that every Python counts as old.

@@ -31,7 +31,7 @@ EDGES = (
     "edges",
     "views",
     "slices.{writer,reader,rules,model}",
-    "messages.{chains,handing,letters,lineage,tracking,turns}",
+    "messages.{chains,handing,letters,lineage,pushed,replies,telling,tracking,turns}",
     "wire",
     "ground",
 )
@@ -48,16 +48,22 @@ HOUSE = (
     ),
     # The command's own beginning: straight to an agent's process, or to the command line.
     Row("entry", ("cli", "agent.main")),
-    Row("server", ("edges", "views", "slices", "store", "ground")),
+    Row("server", ("standing", "edges", "views", "slices", "store", "ground")),
+    # The server's lower half: its store, wake-ups, the other processes.
+    Row("standing", ("store", "ground")),
     # The wired server in a process: the listener is uvicorn's, the connections are ours.
     Row("serving", ("server", "edges.protocol", "ground")),
     Row("edges", EDGES),
     Row("edges.{live,events}", (*EDGES, "store.journal")),
+    Row("edges.{instructions,agent_docs}", (*EDGES, "instructions.{language,layer,render}")),
+    Row("edges.previews", (*EDGES, "instructions.{checking,layer,render}", "messages.handles")),
+    Row("edges.figures", (*EDGES, "instructions.trials", "messages.measuring")),
     Row("edges.files", (*EDGES, "messages.{attachments,filing}")),
     Row(
         "views",
         ("views", "slices.{reader,model}", "instructions.render", "store.{database,journal,wakeups}", "wire", "ground"),
     ),
+    # agent.bridges too: how programs that are no hosts of MCP keep a seat.
     Row("agent", ("agent", "client", "wire", "ground")),
     Row("demo", ("demo", "client", "wire", "ground")),
     # Who an agent is stands in its environment, and is read there by one hand; so is what a refusal says to a model.
@@ -73,7 +79,7 @@ BELOW_A_SLICE = {
     "delegations": ("messages", "org"),
     "approvals": ("messages", "org"),
     "threads": ("messages", "org"),
-    "messages": ("instructions.{render,reader,writer}", "org"),
+    "messages": ("instructions.{measuring,model,render,reader,trials,writer}", "org"),
     "memory": ("org.{reader,rules}",),
     "org": ("access",),
     "instructions": (),
@@ -93,28 +99,118 @@ INSIDE: dict[str, tuple[str, ...]] = {
 
 # Files that only one slice has, and what they and the files above them add to the table above.
 INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
+    "delegations": {
+        # Steps without decisions, the one transaction of a begin, who follows facts of messages and org; the writer
+        # makes commands of them.
+        "steps": ("rules", "model"),
+        "beginning": ("steps", "rules", "model"),
+        "hearing": ("steps", "rules", "model"),
+        # What a list shows of a text, and whether work is stuck, is decided by the rules.
+        "reader": (*INSIDE["reader"], "rules"),
+        "writer": ("beginning", "steps", *INSIDE["writer"]),
+    },
     "messages": {
         "attachments": ("rules", "model"),
         # What has no content two agents can exchange for ever: a table of its own.
         "smalltalk": (),
         # The model of chains: a second half of the noun, which the first need not know.
         "lineage": (),
-        "rules": ("model", "lineage", "smalltalk"),
-        "reader": (*INSIDE["reader"], "lineage"),
-        # One inbox has several hands: who sends, with what chains and broadcasts need, who hands out and settles, who
+        # The other half of the model: how the delivery of one message stands.
+        "pushed": ("model",),
+        "rules": ("model", "pushed", "lineage", "smalltalk"),
+        # What became of a message, as notes and events: every hand tells it.
+        "ticks": ("rules", "model"),
+        # How an agent is told to answer: handles are pure, telling asks the renderer. Obligations are what is owed, and
+        # owing says when that begins and ends; silence watches it, replies are what ends it.
+        "handles": (),
+        "telling": ("handles", "model"),
+        "obligations": ("handles", "ticks", "rules", "model"),
+        # What others hear of messages that carry a delegation.
+        "facts": (),
+        "owing": ("obligations", "telling", "ticks", "rules", "facts", "model"),
+        "lines": ("obligations", "model"),
+        "reader": (*INSIDE["reader"], "lines", "lineage"),
+        # One inbox has several hands: who sends, with what chains and broadcasts need, who settles, who hands out, who
         # gives up, who pushes. `delivery` talks to agents and writes nothing itself; `turns` and `tracking` are rules
         # and reads that belong to delivery alone.
         "chains": ("rules", "reader", "model", "lineage", "queries"),
         "broadcasts": ("chains", "rules", "model", "lineage", "queries"),
-        "handing": ("reader", "rules", "model"),
-        "writer": (*INSIDE["writer"], "attachments", "chains", "broadcasts", "handing", "lineage"),
+        "settling": ("owing", "ticks", "rules", "model"),
+        # What a row that enters a log brings with it; and the rows that a delegation leaves.
+        "entering": ("ticks", "model"),
+        "results": ("attachments", "entering", "facts", "settling", "owing", "obligations", "ticks", "model"),
+        "handing": ("settling", "owing", "telling", "ticks", "reader", "rules", "model"),
+        "writer": (
+            *INSIDE["writer"],
+            "attachments",
+            "chains",
+            "broadcasts",
+            "entering",
+            "results",
+            "facts",
+            "settling",
+            "owing",
+            "obligations",
+            "ticks",
+            "lineage",
+        ),
+        "answers": ("obligations", "rules", "model"),
+        "replies": (
+            "writer",
+            "answers",
+            "results",
+            "attachments",
+            "facts",
+            "settling",
+            "owing",
+            "obligations",
+            "handles",
+            "ticks",
+            "rules",
+            "model",
+        ),
+        "silence": ("settling", "owing", "obligations", "ticks", "rules", "pushed", "model"),
         # Files and the rows that tell of them: sending need not know how bytes are kept.
         "filing": ("writer", "rules", "model", "attachments"),
-        "letters": ("handing", "rules", "model"),
-        "turns": ("model",),
-        "pushing": ("writer", "letters", "handing", "rules", "turns", "model"),
-        "delivery": ("pushing", "turns", "rules", "model"),
-        "tracking": ("rules", "turns", "model"),
+        "letters": ("settling", "obligations", "ticks", "rules", "pushed", "model"),
+        "turns": ("pushed", "model"),
+        # What came of a push, in a file of its own beside the claims.
+        "outcomes": (
+            "attachments",
+            "facts",
+            "letters",
+            "settling",
+            "owing",
+            "obligations",
+            "ticks",
+            "rules",
+            "turns",
+            "pushed",
+            "model",
+        ),
+        "pushing": (
+            "writer",
+            "attachments",
+            "facts",
+            "outcomes",
+            "letters",
+            "settling",
+            "owing",
+            "obligations",
+            "results",
+            "facts",
+            "telling",
+            "ticks",
+            "rules",
+            "turns",
+            "pushed",
+            "model",
+        ),
+        "delivery": ("pushing", "turns", "rules", "pushed", "model"),
+        "tracking": ("obligations", "rules", "turns", "pushed", "model"),
+        "pruning": (*INSIDE["pruning"], "obligations", "ticks"),
+        # What became of messages, by version of a template.
+        "measuring": (),
     },
     "org": {
         "roll": ("model",),
@@ -140,16 +236,49 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "waiting": ("reader", "rules", "model"),
     },
     "instructions": {
-        "language": ("model",),
-        "rules": ("model", "language"),
-        "render": ("language", "rules", "model"),
-        "writer": (*INSIDE["writer"], "language", "render"),
+        # The tree, who reads it, who runs it.
+        "syntax": (),
+        "language": ("syntax",),
+        "script": ("language", "syntax", "rules", "model"),
+        # What comes with Molecule, and everything in memory.
+        "catalogue": ("model",),
+        "seeds": ("catalogue", "rules", "model"),
+        "render": ("catalogue", "script", "syntax", "rules", "model"),
+        "reader": (*INSIDE["reader"], "catalogue"),
+        # Whether a template may be saved, and what it would say.
+        "checking": ("catalogue", "render", "rules", "script", "model"),
+        # Whether a canary does worse: arithmetic. Trials: the writer's second hand.
+        "measuring": (),
+        "trials": ("catalogue", "checking", "measuring", "model"),
+        "writer": (*INSIDE["writer"], "catalogue", "checking", "seeds"),
+        "layer": ("catalogue", "checking", "model", "reader", "render", "trials", "writer"),
     },
 }
 
 # The files that together are the one writer of a slice: only they may name statements that write.
 HANDS: dict[str, tuple[str, ...]] = {
-    "messages": ("writer", "chains", "broadcasts", "handing", "letters", "pushing", "filing", "pruning"),
+    "delegations": ("writer", "beginning", "hearing", "steps", "pruning"),
+    "messages": (
+        "writer",
+        "chains",
+        "broadcasts",
+        "ticks",
+        "settling",
+        "handing",
+        "letters",
+        "entering",
+        "results",
+        "outcomes",
+        "pushing",
+        "telling",
+        "filing",
+        "obligations",
+        "owing",
+        "replies",
+        "silence",
+        "pruning",
+    ),
+    "instructions": ("writer", "trials"),
     "org": ("writer", "seats", "pruning"),
     "access": ("writer", "people", "pruning"),
     "memory": ("writer", "pruning"),

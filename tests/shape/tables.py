@@ -25,6 +25,15 @@ TABLES: dict[str, str] = {
     "chains": "messages",
     "files": "messages",
     "file_mentions": "messages",
+    "instruction_templates": "instructions",
+    "instruction_choices": "instructions",
+    "instruction_seats": "messages",
+    "obligations": "messages",
+    "delegations": "delegations",
+    "delegation_facts": "delegations",
+    "delegation_keys": "delegations",
+    "delegation_progress": "delegations",
+    "delegation_history": "delegations",
     "memories": "memory",
     "memory_words": "memory",
     "memory_keys": "memory",
@@ -32,4 +41,16 @@ TABLES: dict[str, str] = {
 }
 
 # What processes keep in memory: a statement that changes one of these says so in its third line (store/queries.py).
-MIRRORED = frozenset(("orgs", "workspaces", "heartbeats", "persons", "person_tokens", "workspace_tokens", "sessions"))
+MIRRORED = frozenset(
+    (
+        "orgs",
+        "workspaces",
+        "heartbeats",
+        "persons",
+        "person_tokens",
+        "workspace_tokens",
+        "sessions",
+        "instruction_templates",
+        "instruction_choices",
+    )
+)

@@ -103,7 +103,7 @@ def test_an_optional_party_loaded_at_once_is_a_finding(tmp_path: Path, text: str
 def test_a_module_that_nobody_loads_may_load_its_optional_party(tmp_path: Path) -> None:
     files = {
         "store/postgres.py": "import asyncpg\n",
-        "server.py": "def open_store():\n    from molecule_core.store import postgres\n",
+        "standing.py": "def open_store():\n    from molecule_core.store import postgres\n",
         "store/sqlite.py": "TYPE_CHECKING = 0\nif TYPE_CHECKING:\n    from molecule_core.store import postgres\n",
     }
     assert find_open_fences(plant(tmp_path, files)) == []
@@ -126,7 +126,7 @@ def test_the_real_tree_hides_no_import_in_a_function() -> None:
 def test_late_imports_at_the_two_doors_give_no_finding(tmp_path: Path) -> None:
     files = {
         "cli/main.py": "def serve():\n    from molecule_core import server\n",
-        "server.py": "def open_store():\n    from molecule_core.store.postgres import Postgres\n",
+        "standing.py": "def open_store():\n    from molecule_core.store.postgres import Postgres\n",
         "store/postgres.py": "",
         "edges/a2a.py": "def late():\n    import a2a\n",
         "wire/events.py": "def early(): ...\nimport molecule_core.ground.ids\n",
@@ -150,5 +150,6 @@ def test_an_own_import_inside_a_function_is_a_finding(tmp_path: Path, text: str)
 
 
 def test_the_server_may_load_nothing_but_the_engine_late(tmp_path: Path) -> None:
-    tree = plant(tmp_path, {"server.py": "def wire():\n    from molecule_core.store.sqlite import SQLite\n"})
-    assert find_hidden_imports(tree) == ["src/molecule_core/server.py:2 server imports store.sqlite inside a function"]
+    tree = plant(tmp_path, {"standing.py": "def wire():\n    from molecule_core.store.sqlite import SQLite\n"})
+    (finding,) = find_hidden_imports(tree)
+    assert finding == "src/molecule_core/standing.py:2 standing imports store.sqlite inside a function"

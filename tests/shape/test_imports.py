@@ -261,7 +261,20 @@ def test_a_tree_that_is_not_there_is_no_good_tree(tmp_path: Path) -> None:
 
 def test_the_table_names_every_room_of_the_architecture() -> None:
     assert heads() == {
-        *("__init__", "cli", "server", "serving", "demo", "edges", "views", "store", "wire", "client", "ground"),
+        *(
+            "__init__",
+            "cli",
+            "server",
+            "serving",
+            "standing",
+            "demo",
+            "edges",
+            "views",
+            "store",
+            "wire",
+            "client",
+            "ground",
+        ),
         *("__main__", "entry", "agent", "langchain", "delegations", "approvals", "threads", "messages"),
         *("memory", "org", "instructions", "access"),
     }

@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 
 from molecule_core.access.reader import AccessReader
+from molecule_core.instructions.reader import TemplateMirror
 from molecule_core.org.reader import OrgMirror
 from molecule_core.store.queries import load_queries
 from tests.requirements import requirement
 from tests.shape.guards.mirrored import find_unsaid_changes
 from tests.shape.planting import SOURCES, plant
 
-KINDS = frozenset((*OrgMirror.KINDS, *AccessReader.KINDS))
+KINDS = frozenset((*OrgMirror.KINDS, *AccessReader.KINDS, *TemplateMirror.KINDS))
 QUERIES = "src/molecule_core/access/queries.sql"
 
 

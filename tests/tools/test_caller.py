@@ -175,13 +175,13 @@ async def test_two_peers_talk_and_both_can_read_it_back(server: Running) -> None
     await one("reply_to_workspace", text="may I have tea?", peer_id=peer.id, intent="request")
     asked = (await other("wait_for_message", timeout_secs=0))["message"]
     assert (asked["peer_id"], asked["peer_name"], asked["intent"]) == (ops.id, "Ops", "request")
-    await other("reply_to_workspace", text="yes", peer_id=ops.id, activity_id=asked["activity_id"])
+    await other("reply_to_workspace", text="yes, the green one", peer_id=ops.id, activity_id=asked["activity_id"])
     answer = (await one("wait_for_message", timeout_secs=0))["message"]
-    assert (answer["text"], answer["intent"]) == ("yes", "inform")
+    assert (answer["text"], answer["intent"]) == ("yes, the green one", "inform")
 
     for tools, own, roles in ((one, peer, ["agent", "peer"]), (other, ops, ["peer", "agent"])):
         history = await tools("chat_history", peer_id=own.id)
-        assert [line["text"] for line in history["messages"]] == ["may I have tea?", "yes"]
+        assert [line["text"] for line in history["messages"]] == ["may I have tea?", "yes, the green one"]
         assert [line["role"] for line in history["messages"]] == roles
         assert history["reached_end"] is True
 

@@ -48,6 +48,10 @@ BUSY = ApiError(503, {"error": "too much is waiting", "code": "server_busy"})
         ("GET", "/workspaces/a/activity", None),
         ("POST", "/workspaces/a/notify", {"idempotency-key": "k"}),
         ("POST", "/workspaces/a/activity/ack", None),
+        ("POST", "/workspaces/a/delegations/d-1/wait", None),
+        ("POST", "/workspaces/a/delegations/d-1/cancel", None),
+        ("POST", "/workspaces/a/delegations/d-1/status", None),
+        ("POST", "/registry/check-access", None),
     ],
 )
 async def test_what_can_do_nothing_twice_is_asked_again(method: str, path: str, headers: dict[str, str] | None) -> None:
@@ -79,3 +83,19 @@ async def test_what_may_have_been_done_is_not_asked_again_but_what_was_refused_f
         with pytest.raises(ToolError, match="too much is waiting") as refused:
             await speaker(api).call("POST", "/workspaces/a/memories", body={})
         assert refused.value.code == "server_busy"
+
+
+@requirement("D9", "D13")
+async def test_a_task_without_a_key_is_given_once_and_a_refusal_by_a_limit_is_not_asked_for_again() -> None:
+    path = "/workspaces/a/delegate"
+    async with (api := Losing(NoAnswer("gone"))):
+        with pytest.raises(ToolError, match="did not answer"):
+            await speaker(api).call("POST", path, body={})
+        assert api.asked == [path]
+    async with (api := Losing(NoAnswer("gone"))):
+        assert await speaker(api).call("POST", path, body={}, headers={"idempotency-key": "k"}) == {"status": "ok"}
+    limit = ApiError(429, {"error": "this delegation is refused", "code": "delegation_limit"})
+    async with (api := Losing(limit, limit)):
+        with pytest.raises(ToolError, match="this delegation is refused") as refused:
+            await speaker(api).call("POST", path, body={}, headers={"idempotency-key": "k"})
+        assert (refused.value.code, len(api.asked)) == ("delegation_limit", 1)

@@ -72,7 +72,10 @@ def sample(schema: dict[str, Any]) -> Any:
     if "enum" in schema:
         return schema["enum"][0]
     by_type: dict[str, Callable[[], Any]] = {
-        "object": lambda: {name: sample(each) for name, each in schema.get("properties", {"a": {}}).items()},
+        "object": lambda: {
+            name: sample(each)
+            for name, each in schema.get("properties", {"a": schema.get("additionalProperties") or {}}).items()
+        },
         "array": lambda: [sample(schema["items"])],
         "string": lambda: "x",
         "integer": lambda: schema.get("minimum", 0),
@@ -132,7 +135,7 @@ async def test_refusals_reach_the_client_as_results_and_unknown_methods_as_error
         for tool, said in (
             ("list_peers", "name one of"),
             ("send_message_to_user", "It needs message"),
-            ("no_such_tool", "there are: reply_to_workspace"),
+            ("no_such_tool", "there are: reply, decline"),
         ):
             result = await bounded(client.call_tool(tool, {}))
             assert result.is_error

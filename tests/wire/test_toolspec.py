@@ -116,10 +116,19 @@ def test_a_description_is_short_enough_for_the_host_that_cuts(spec: ToolSpec) ->
 def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
     ours = {spec.name: set(spec.input_schema["properties"]) for spec in TOOLS}
     via = {"via_workspace"}
+    answers = {"reply_handle", "progress"}
     assert ours == {
-        "reply_to_workspace": {"workspace_id", "peer_id", "text", "activity_id", "intent", "attempt"},
-        "send_message_to_user": {"message", "attachments", "workspace_id"},
+        "reply": {"handle", "text", "progress", "attachments", *via},
+        "decline": {"handle", "reason", *via},
+        "present_options": {"question", "options", *via},
+        "reply_to_workspace": {"workspace_id", "peer_id", "text", "activity_id", "intent", "attempt", *answers},
+        "send_message_to_user": {"message", "attachments", "workspace_id", *answers},
         "list_peers": {"q", *via},
+        "delegate_task": {"workspace_id", "task", "wait", "deadline_seconds", *via},
+        "delegate_task_async": {"workspace_id", "task", "deadline_seconds", *via},
+        "check_task_status": {"workspace_id", "task_id", *via},
+        "cancel_task": {"task_id", "reason", *via},
+        "report_progress": {"task_id", "current_step", "tools_used", "eta_hint", "percent", *via},
         "get_workspace_info": via,
         "get_runtime_identity": set(),
         "update_agent_card": {"card", *via},
@@ -215,7 +224,7 @@ def test_whatever_is_given_is_taken_or_refused_in_bounded_words(spec: ToolSpec, 
 @requirement("G1")
 def test_a_call_of_a_route_is_a_request_of_the_public_api() -> None:
     assert request_of("send_message_to_user", message="hi") == Request(
-        "POST", f"/workspaces/{OWN}/notify", {}, {"message": "hi"}
+        "POST", f"/workspaces/{OWN}/notify", {}, {"message": "hi", "progress": False}
     )
     assert request_of("list_peers") == Request("GET", f"/registry/{OWN}/peers", {}, None)
     assert request_of("list_peers", q="a b&c").query == {"q": "a b&c"}
@@ -296,6 +305,8 @@ def test_names_are_those_that_each_runtime_makes_of_them() -> None:
 @requirement("G3")
 def test_reply_and_inbox_tools_are_always_loaded() -> None:
     assert {spec.name for spec in TOOLS if spec.always_load} == {
+        "reply",
+        "decline",
         "reply_to_workspace",
         "send_message_to_user",
         "wait_for_message",
@@ -309,4 +320,4 @@ def test_no_name_stands_twice() -> None:
     assert len({spec.name for spec in TOOLS}) == len(TOOLS)
     words = [spec.cli for spec in TOOLS if spec.cli]
     assert len(set(words)) == len(words)
-    assert find("delegate_task") is None
+    assert find("spawn_agent") is None

@@ -4,11 +4,14 @@
 export class Refusal extends Error {
   readonly status: number;
   readonly code: string | null;
+  /** All that it said, for those who ask about more than the words. */
+  readonly answer: unknown;
 
-  constructor(status: number, code: string | null, message: string) {
+  constructor(status: number, code: string | null, message: string, answer: unknown = null) {
     super(message);
     this.status = status;
     this.code = code;
+    this.answer = answer;
   }
 }
 

@@ -24,8 +24,8 @@ test("commands say who sends them, and reads need not", async () => {
     params: { message: { role: "user", messageId: "c1", parts: [{ kind: "text", text: "hello" }] } },
   });
   fetched.mockResolvedValue(Response.json({ messages: [], reached_end: true }));
-  await api.history("w", 50, "m1");
-  expect(fetched.mock.calls[1]?.[0]).toBe("/workspaces/w/chat-history?limit=50&before=m1");
+  await api.timeline("w", 50, 7);
+  expect(fetched.mock.calls[1]?.[0]).toBe("/workspaces/w/timeline?limit=50&before=7");
 });
 
 test.each([

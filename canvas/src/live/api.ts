@@ -1,10 +1,11 @@
 /** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
 
-import type { Attachment } from "../state/model";
-import { chainOf, deadLetterOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
+import type { Delegation } from "../state/delegations";
+import type { Attachment, Choice } from "../state/model";
+import { chainOf, deadLetterOf, unansweredOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/reading";
 import type { UploadLimits } from "../text/files";
-import type { ChatPage, ConnectPage, HostRow, Session, Snapshot } from "../wire";
+import type { ConnectPage, Delegated, DelegationFull, DelegationItem, DelegationPage, HostRow, Session, Snapshot, TimelinePage } from "../wire";
 import { NoAnswer, Refusal, sentence } from "./answers";
 import { upload, type Watch } from "./upload";
 
@@ -31,10 +32,29 @@ interface NewSeat {
   role?: string;
 }
 
+export interface SeatChange {
+  parent_id?: string | null;
+  name?: string;
+  role?: string | null;
+  instruction_compact?: boolean;
+  instruction_shape?: string | null;
+  reply_seconds?: number | null;
+  send_drafts?: boolean;
+}
+
 /** A message longer than this wait counts as not sent: the person sees it and can send it again without harm. */
 const PATIENCE_MS = 20_000;
 
-type Method = "GET" | "POST" | "PATCH" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** A message to a workspace, by its row in the log. */
+export interface Asked {
+  workspaceId: string;
+  activityId: string;
+}
+
+/** A delegation, and who gave it. */
+type Given = Pick<Delegation, "id" | "sourceId">;
 
 export class Api {
   private readonly onUnauthorized: () => void;
@@ -59,15 +79,46 @@ export class Api {
     return this.ask<Snapshot>("GET", `/orgs/${encodeURIComponent(orgId)}/snapshot`);
   }
 
-  history(workspaceId: string, limit: number, before?: string): Promise<ChatPage> {
-    const older = before === undefined ? "" : `&before=${encodeURIComponent(before)}`;
-    return this.ask<ChatPage>("GET", `${seat(workspaceId)}/chat-history?limit=${limit}${older}`);
+  /** What a workspace and its people said, and what it delegated; `before` is the number of a line. */
+  timeline(workspaceId: string, limit: number, before?: number): Promise<TimelinePage> {
+    const older = before === undefined ? "" : `&before=${before}`;
+    return this.ask<TimelinePage>("GET", `${seat(workspaceId)}/timeline?limit=${limit}${older}`);
   }
 
-  send(workspaceId: string, clientId: string, words: string, files: readonly Attachment[] = []): Promise<unknown> {
+  delegation(id: string): Promise<DelegationFull> {
+    return this.ask<DelegationFull>("GET", `/delegations/${encodeURIComponent(id)}`);
+  }
+
+  delegations(orgId: string, limit: number, state?: string): Promise<DelegationPage> {
+    const within = state === undefined ? "" : `&state=${encodeURIComponent(state)}`;
+    return this.ask<DelegationPage>("GET", `/orgs/${encodeURIComponent(orgId)}/delegations?limit=${limit}${within}`);
+  }
+
+  /** The newest delegations that a workspace gave or was given. */
+  delegationsOf(workspaceId: string, limit: number): Promise<DelegationItem[]> {
+    return this.ask<DelegationItem[]>("GET", `${seat(workspaceId)}/delegations?direction=both&limit=${limit}`);
+  }
+
+  /** How it stands then: what had ended stays as it was. */
+  cancel({ sourceId, id }: Given): Promise<DelegationItem> {
+    return this.ask<DelegationItem>("POST", `${seat(sourceId)}/delegations/${encodeURIComponent(id)}/cancel`, {});
+  }
+
+  retry({ sourceId, id }: Given): Promise<Delegated> {
+    return this.ask<Delegated>("POST", `${seat(sourceId)}/delegations/${encodeURIComponent(id)}/retry`, {});
+  }
+
+  send(
+    workspaceId: string,
+    clientId: string,
+    words: string,
+    files: readonly Attachment[] = [],
+    choice: Choice | null = null,
+  ): Promise<unknown> {
     const said = words === "" ? [] : [{ kind: "text", text: words }];
     const parts = [...said, ...files.map(({ uri, name, type, size }) => ({ kind: "file", file: { uri, name, mimeType: type, size } }))];
-    const message = { role: "user", messageId: clientId, parts };
+    const metadata = choice === null ? {} : { metadata: { option_of: choice.of, option: choice.option } };
+    const message = { role: "user", messageId: clientId, parts, ...metadata };
     const call = { jsonrpc: "2.0", id: clientId, method: "message/send", params: { message } };
     return this.ask("POST", `${seat(workspaceId)}/a2a`, call);
   }
@@ -78,15 +129,27 @@ export class Api {
 
   async problems(orgId: string): Promise<Problems> {
     const org = `/orgs/${encodeURIComponent(orgId)}`;
-    const [dead, frozen] = await Promise.all([
+    const [owed, dead, frozen] = await Promise.all([
+      this.ask("GET", `${org}/obligations?state=unanswered&limit=100`),
       this.ask("GET", `${org}/dead-letters?limit=100`),
       this.ask("GET", `${org}/chains?state=frozen`),
     ]);
     return {
+      unanswered: list(owed, "obligations").map(unansweredOf).filter((each) => each !== null),
+      moreUnanswered: members(owed)?.["reached_end"] === false,
       deadLetters: list(dead, "dead_letters").map(deadLetterOf).filter((each) => each !== null),
       moreDeadLetters: members(dead)?.["reached_end"] === false,
       chains: list(frozen, "chains").map(chainOf).filter((each) => each !== null),
     };
+  }
+
+  /** Sends what an agent said and did not send, as the agent's answer: in other words if they were changed. */
+  sendDraft(asked: Asked, words: string | null): Promise<unknown> {
+    return this.ask("POST", `${draft(asked)}/send`, words === null ? {} : { text: words });
+  }
+
+  discardDraft(asked: Asked): Promise<unknown> {
+    return this.ask("POST", `${draft(asked)}/discard`, {});
   }
 
   requeue({ workspaceId, activityId }: DeadLetter): Promise<unknown> {
@@ -105,7 +168,7 @@ export class Api {
     return this.ask("POST", `${chain(orgId, rootId)}/end`, {});
   }
 
-  changeSeat(workspaceId: string, change: { parent_id?: string | null; name?: string; role?: string | null }): Promise<unknown> {
+  changeSeat(workspaceId: string, change: SeatChange): Promise<unknown> {
     return this.ask("PATCH", seat(workspaceId), change);
   }
 
@@ -190,7 +253,8 @@ export class Api {
     return this.ask<ConnectPage>("GET", `${seat(workspaceId)}/connect?host=${encodeURIComponent(host)}`);
   }
 
-  private async ask<T>(method: Method, path: string, body?: unknown, more?: RequestInit): Promise<T> {
+  /** One request, for what only some views ask. Throws Refusal, NoAnswer. */
+  async ask<T>(method: Method, path: string, body?: unknown, more?: RequestInit): Promise<T> {
     const response = await this.fetch(method, path, body, more);
     const answer: unknown = await response.json().catch(() => null);
     if (!response.ok) throw this.refusal(path, response.status, answer);
@@ -214,12 +278,16 @@ export class Api {
   private refusal(path: string, status: number, answer: unknown): Refusal {
     if (status === 401 && path !== "/login" && path !== "/session") this.onUnauthorized();
     const words = text(answer, "error") ?? text(answer, "error", "message") ?? text(answer, "detail");
-    return new Refusal(status, text(answer, "code"), sentence(words ?? `The server answered with status ${status}.`));
+    return new Refusal(status, text(answer, "code"), sentence(words ?? `The server answered with status ${status}.`), answer);
   }
 }
 
 function seat(workspaceId: string): string {
   return `/workspaces/${encodeURIComponent(workspaceId)}`;
+}
+
+function draft({ workspaceId, activityId }: Asked): string {
+  return `${seat(workspaceId)}/messages/${encodeURIComponent(activityId)}/draft`;
 }
 
 function deadLetter(workspaceId: string, activityId: string): string {

@@ -5,6 +5,7 @@ import { useData } from "../app";
 import { Avatar } from "../parts/Avatar";
 import { Badge } from "../parts/Badge";
 import { Standing } from "../parts/Standing";
+import { countUnanswered } from "../state/answering";
 import { standingOf, taskOf } from "../state/standing";
 import css from "./Scene.module.css";
 
@@ -21,6 +22,7 @@ interface Props {
 export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Props) {
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
+  const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
   if (!workspace) return null;
   const task = taskOf(workspace);
   const names = [css.card, selected ? css.selected : "", dimmed ? css.dimmed : "", below > 0 ? css.stack : ""];
@@ -39,7 +41,10 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
           <span className={css.name}>{workspace.name}</span>
           <Standing standing={standingOf(workspace)} />
         </span>
-        <Badge unread={unread} />
+        <span className={css.badges}>
+          <Badge unread={unanswered} word="without an answer" wrong />
+          <Badge unread={unread} />
+        </span>
       </span>
       <span className={task === null ? css.role : css.task}>{task ?? workspace.role}</span>
       {below > 0 && (

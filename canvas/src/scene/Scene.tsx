@@ -9,13 +9,16 @@ import { childrenOf } from "../state/tree";
 import type { Org } from "../views/useOrg";
 import { fit, pan, show, standsStill, zoomAt, type Camera, type Size } from "./camera";
 import { Card } from "./Card";
+import { BUNDLE_ZOOM, type Edges } from "./edges";
 import { KEY_STEP, listen, ZOOM_STEP } from "./gestures";
 import { layOut, type Layout } from "./layout";
 import { sceneMemory } from "./memory";
+import { EdgeLegend, MessageEdges } from "./MessageEdges";
 import { noteReady } from "./ready";
 import css from "./Scene.module.css";
 import { TeamFrame } from "./TeamFrame";
 import { useCarrying } from "./useCarrying";
+import { useEdges } from "./useEdges";
 import { usePainting } from "./usePainting";
 import { cardAt, isNear, MOST_CARDS, textScale, visibleIn, type Visible } from "./visible";
 
@@ -48,7 +51,9 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
 
   const layout = useLayoutOf(org, memory, packed);
   const [visible, setVisible] = useState<Visible>(() => ({ near: layout.cards.size <= MOST_CARDS, cards: null }));
-  const painting = usePainting(org, layout, selected, visible.near);
+  const [bundled, setBundled] = useState(false);
+  const edges = useEdges({ layout, tree: org.tree, selected, bundled });
+  const painting = usePainting({ org, layout, selected, edges, hidden: visible.near });
 
   const draw = useCallback((): void => {
     const camera = memory.camera;
@@ -57,6 +62,7 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
     if (zoomText.current) zoomText.current.textContent = `${Math.round(camera.zoom * 100)} %`;
     const next = visibleIn(layout, camera, size.current);
     setVisible((before) => (isSame(before, next) ? before : next));
+    setBundled(camera.zoom < BUNDLE_ZOOM);
     if (isNear(layout, camera, size.current)) noteReady();
     else painting.draw(camera, size.current);
   }, [layout, memory, painting]);
@@ -152,10 +158,11 @@ export function Scene({ org, selected, onSelect, onOpen }: Props) {
       >
         <canvas ref={painting.canvas} className={css.canvas} aria-hidden="true" hidden={visible.near} />
         <div ref={layer} className={css.layer}>
-          {visible.near && <Near org={org} layout={layout} visible={visible} selected={selected} />}
+          {visible.near && <Near org={org} layout={layout} visible={visible} selected={selected} edges={edges} />}
         </div>
       </div>
       {carried}
+      <EdgeLegend edges={edges} />
       <p id={hint} className="visually-hidden">
         Arrow keys move the map, plus and minus zoom, 0 shows everything. The list of agents has the same in words.
       </p>
@@ -204,7 +211,15 @@ function isSame(one: Visible, other: Visible): boolean {
   return true;
 }
 
-function Near({ org, layout, visible, selected }: { org: Org; layout: Layout; visible: Visible; selected: string | null }) {
+interface NearProps {
+  org: Org;
+  layout: Layout;
+  visible: Visible;
+  selected: string | null;
+  edges: Edges;
+}
+
+function Near({ org, layout, visible, selected, edges }: NearProps) {
   const { tree, teams, folded, matches } = org;
   const shown = (id: string): boolean => visible.cards === null || visible.cards.has(id);
   return (
@@ -213,6 +228,7 @@ function Near({ org, layout, visible, selected }: { org: Org; layout: Layout; vi
         const team = teams.get(id);
         return team && shown(`frame:${id}`) ? <TeamFrame key={id} id={id} {...frame} size={team.size} counts={team.counts} /> : null;
       })}
+      <MessageEdges edges={edges} />
       {[...layout.cards].map(([id, box]) =>
         shown(id) ? (
           <Card

@@ -4,6 +4,7 @@
 import type { Standing } from "../state/standing";
 import type { Team } from "../state/teams";
 import { view, type Camera, type Size } from "./camera";
+import { DASHES, headOf, type Edge, type EdgeState } from "./edges";
 import { HEAD, type Frame, type Layout } from "./layout";
 import { overlap, type Box } from "./pack";
 
@@ -31,6 +32,7 @@ export interface Painted {
   teams: ReadonlyMap<string, Team>;
   name: (id: string) => string;
   standing: (id: string) => Standing;
+  edges: readonly Edge[];
   selected: string | null;
   matches: ReadonlySet<string> | null;
 }
@@ -77,11 +79,38 @@ export function paint(ctx: CanvasRenderingContext2D, what: Painted, camera: Came
   for (const [id, frame] of what.layout.frames) {
     if (overlap(frame, seen)) paintFrame(ctx, what, id, frame, onScreen(frame), camera.zoom, palette);
   }
-  if (camera.zoom < FAR_ZOOM) return paintDots(ctx, what, seen, onScreen, palette);
-  for (const [id, box] of what.layout.cards) {
-    if (overlap(box, seen)) paintCard(ctx, what, id, onScreen(box), camera.zoom, palette);
+  if (camera.zoom < FAR_ZOOM) paintDots(ctx, what, seen, onScreen, palette);
+  else {
+    for (const [id, box] of what.layout.cards) {
+      if (overlap(box, seen)) paintCard(ctx, what, id, onScreen(box), camera.zoom, palette);
+    }
   }
+  for (const edge of what.edges) paintEdge(ctx, edge, camera, palette);
 }
+
+/** A line of the window's own strength, however small the picture is. */
+function paintEdge(ctx: CanvasRenderingContext2D, edge: Edge, camera: Camera, palette: Palette): void {
+  const onScreen = ({ x, y }: Edge["from"]): Edge["from"] => ({ x: x * camera.zoom + camera.x, y: y * camera.zoom + camera.y });
+  const [from, to] = [onScreen(edge.from), onScreen(edge.to)];
+  const [tip, left, right] = headOf({ from, to }, 7);
+  ctx.strokeStyle = palette.standing[EDGE_COLOURS[edge.state]];
+  ctx.fillStyle = ctx.strokeStyle;
+  ctx.lineWidth = Math.min(4, 1 + Math.log2(edge.count));
+  ctx.setLineDash([...DASHES[edge.state]]);
+  ctx.beginPath();
+  ctx.moveTo(from.x, from.y);
+  ctx.lineTo(to.x, to.y);
+  ctx.stroke();
+  ctx.setLineDash([]);
+  ctx.beginPath();
+  ctx.moveTo(tip.x, tip.y);
+  ctx.lineTo(left.x, left.y);
+  ctx.lineTo(right.x, right.y);
+  ctx.fill();
+}
+
+/** Lines have the colours of standings that mean the same. */
+const EDGE_COLOURS: Readonly<Record<EdgeState, Standing>> = { waiting: "degraded", working: "working", done: "online", failed: "failed" };
 
 function paintFrame(ctx: CanvasRenderingContext2D, what: Painted, id: string, frame: Frame, box: Box, zoom: number, palette: Palette): void {
   ctx.fillStyle = frame.depth % 2 === 0 ? palette.sunk : palette.page;

@@ -1,12 +1,14 @@
 /** Moving agents by drag in the scene: shows where one would go, and asks once it is dropped. */
 
-import { useEffect, useRef, useState, type ReactNode, type RefObject } from "react";
+import { Suspense, useEffect, useRef, useState, type ReactNode, type RefObject } from "react";
 import { useData, useDesk } from "../app";
-import { MoveDialog } from "../views/MoveDialog";
+import { later } from "../parts/later";
 import type { Camera } from "./camera";
 import { carryCards, dropTarget } from "./carrying";
 import type { Layout } from "./layout";
 import css from "./Scene.module.css";
+
+const MoveDialog = later(() => import("../views/MoveDialog").then((found) => found.MoveDialog));
 
 interface Scene {
   stage: RefObject<HTMLDivElement | null>;
@@ -44,7 +46,7 @@ export function useCarrying({ stage, layout, memory }: Scene): ReactNode {
   return (
     <>
       <div ref={ghost} className={css.ghost} aria-hidden="true" hidden />
-      {dropped !== null && <Asked {...dropped} onClose={() => setDropped(null)} />}
+      <Suspense>{dropped !== null && <Asked {...dropped} onClose={() => setDropped(null)} />}</Suspense>
     </>
   );
 }

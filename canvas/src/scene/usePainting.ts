@@ -5,6 +5,7 @@ import { useScheme } from "../parts/theme";
 import { standingOf } from "../state/standing";
 import type { Org } from "../views/useOrg";
 import type { Camera, Size } from "./camera";
+import type { Edges } from "./edges";
 import type { Layout } from "./layout";
 import { paint, readPalette, type Painted, type Palette } from "./paint";
 import { noteReady } from "./ready";
@@ -14,13 +15,20 @@ interface Painting {
   draw: (camera: Camera, window: Size) => void;
 }
 
-export function usePainting(org: Org, layout: Layout, selected: string | null, hidden: boolean): Painting {
+interface Shown {
+  org: Org;
+  layout: Layout;
+  selected: string | null;
+  edges: Edges;
+}
+
+export function usePainting({ hidden, ...shown }: Shown & { hidden: boolean }): Painting {
   const canvas = useRef<HTMLCanvasElement>(null);
   const scheme = useScheme();
   const palette = useRef<Palette | null>(null);
   const last = useRef<{ camera: Camera; window: Size } | null>(null);
   const asked = useRef(0);
-  const what = usePainted(org, layout, selected);
+  const what = usePainted(shown);
   const latest = useRef(what);
   latest.current = what;
 
@@ -62,13 +70,14 @@ export function usePainting(org: Org, layout: Layout, selected: string | null, h
   );
 }
 
-function usePainted(org: Org, layout: Layout, selected: string | null): Painted {
+function usePainted({ org, layout, selected, edges }: Shown): Painted {
   const { workspaces, teams, matches } = org;
   return useMemo(() => {
     const at = (id: string) => workspaces.get(id);
     return {
       layout,
       teams,
+      edges: edges.shown,
       selected,
       matches,
       name: (id) => at(id)?.name ?? "",
@@ -77,7 +86,7 @@ function usePainted(org: Org, layout: Layout, selected: string | null): Painted 
         return workspace ? standingOf(workspace) : "offline";
       },
     };
-  }, [layout, teams, matches, selected, workspaces]);
+  }, [layout, teams, matches, selected, edges, workspaces]);
 }
 
 function resize(element: HTMLCanvasElement, size: Size, scale: number): void {

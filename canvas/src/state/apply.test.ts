@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { EventFrame, Snapshot } from "../wire";
 import { apply, applyAll } from "./apply";
-import { withPage } from "./lines";
-import type { State } from "./model";
+import { withPage, type Page } from "./lines";
+import type { Line, State } from "./model";
 import { applySnapshot } from "./snapshot";
 import { ModelServer, type Verb } from "./testing";
 
@@ -22,7 +22,25 @@ const verb: fc.Arbitrary<Verb> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ verb: fc.constantFrom("give_up" as const, "send_again" as const), id: ID, at: fc.nat(9) }) },
   { weight: 3, arbitrary: fc.record({ verb: fc.constantFrom("ask" as const, "answer" as const), id: ID, text: WORDS }) },
 );
-const verbs = fc.array(verb, { minLength: 1, maxLength: 50 });
+/** Where messages are on their way, so that there is something to answer. */
+const TALK: readonly Verb[] = [
+  { verb: "create", id: "a", parent: null },
+  ...["one", "two", "three"].map((text): Verb => ({ verb: "ask", id: "a", text })),
+  { verb: "hand_over", id: "a", count: 3 },
+];
+const A = fc.constant("a");
+const duty: fc.Arbitrary<Verb> = fc.oneof(
+  fc.record({ verb: fc.constantFrom("decline" as const, "be_late" as const, "send_draft" as const, "drop_draft" as const, "forget" as const), id: A, at: fc.nat(9) }),
+  fc.record({ verb: fc.constant("draft" as const), id: A, at: fc.nat(9), text: WORDS }),
+  fc.record({ verb: fc.constant("peer_asks" as const), id: A }),
+  fc.record({ verb: fc.constantFrom("ask" as const, "answer" as const), id: A, text: WORDS }),
+  fc.record({ verb: fc.constantFrom("hand_over" as const, "handle" as const), id: A, count: fc.integer({ min: 1, max: 6 }) }),
+);
+/** Enough that each way of a duty is walked. */
+const MANY = { numRuns: 400 };
+const anything = fc.array(verb, { minLength: 1, maxLength: 50 });
+const answering = fc.array(fc.oneof({ weight: 3, arbitrary: duty }, { weight: 1, arbitrary: verb }), { maxLength: 20 });
+const verbs: fc.Arbitrary<readonly Verb[]> = fc.oneof(anything, answering.map((more) => [...TALK, ...more]));
 
 function ran(all: readonly Verb[], server = new ModelServer()): ModelServer {
   for (const each of all) server.do(each);
@@ -37,9 +55,24 @@ function told(state: State): unknown {
   return {
     last: state.last,
     seats: state.seats,
+    unanswered: state.unanswered,
     workspaces: new Map([...state.workspaces].map(([id, each]) => [id, { ...each, said_at: null }])),
     chats: new Map([...state.chats].map(([id, { unread, readSeq, last }]) => [id, { unread, readSeq, last }])),
   };
+}
+
+/** All of a chat's history, asked for when the page knew this state. */
+function whole(server: ModelServer, id: string, { last }: State): Page {
+  return { items: server.timeline(id), reachedEnd: true, isNewest: true, since: last };
+}
+
+/** A line as it is shown before what events tell in part was read: whether it was answered, without the details. */
+function inWords({ toldBy: _toldBy, whole: _whole, obligation, ...line }: Line): unknown {
+  return { ...line, owed: obligation?.state ?? "open" };
+}
+
+function forgetful({ toldBy: _toldBy, ...line }: Line): unknown {
+  return line;
 }
 
 /** Delivers in batches, and now and then goes back and sends again what was sent. */
@@ -74,6 +107,7 @@ test("an old snapshot and its events give the new snapshot", () => {
       ran(after, server);
       expect(told(applyAll(old, server.journal))).toEqual(told(start(server.snapshot())));
     }),
+    MANY,
   );
 });
 
@@ -94,12 +128,20 @@ test("history and live events make the same lines", () => {
       const server = ran(all);
       const state = applyAll(start(), server.journal);
       for (const [id, chat] of state.chats) {
-        const { lines } = withPage(undefined, server.history(id), true, true);
+        const { lines } = withPage(undefined, whole(server, id, state));
         // what retention took is in no history; it stays on a page that has it
         const oldest = lines[0]?.seq ?? 0;
-        expect(chat.lines.filter(({ seq }) => seq >= oldest)).toEqual(lines);
+        const live = chat.lines.filter(({ seq }) => seq >= oldest);
+        expect(live.map(inWords)).toEqual(lines.map(inWords));
+        // what is not to be read again has nothing that is not known
+        const known = new Set(live.filter((line) => line.whole).map((line) => line.id));
+        const within = (line: Line): boolean => known.has(line.id);
+        expect(live.filter(within).map(forgetful)).toEqual(lines.filter(within).map(forgetful));
+        // what events tell in part is whole once the page was read again
+        expect(withPage({ ...chat, lines: live }, whole(server, id, state)).lines.map(forgetful)).toEqual(lines.map(forgetful));
       }
     }),
+    MANY,
   );
 });
 
@@ -110,12 +152,31 @@ test("a page of history that overtakes its events leaves as much unread as they 
       const cut = server.journal.length === 0 ? 0 : at % server.journal.length;
       const early = applyAll(start(), server.journal.slice(0, cut));
       const opened = [...early.workspaces.keys()].map((id) => {
-        return [id, withPage(early.chats.get(id), server.history(id), true, true)] as const;
+        return [id, withPage(early.chats.get(id), whole(server, id, early))] as const;
       });
       const late = applyAll({ ...early, chats: new Map(opened) }, server.journal.slice(cut));
       for (const [id, chat] of applyAll(start(), server.journal).chats) {
-        const { unread, last } = late.chats.get(id) ?? chat;
+        const { unread, last, lines } = late.chats.get(id) ?? chat;
         expect({ unread, last }).toEqual({ unread: chat.unread, last: chat.last });
+        expect(lines.map(inWords)).toEqual(chat.lines.map(inWords));
+      }
+    }),
+  );
+});
+
+test("a page of history that events have overtaken takes nothing of them back", () => {
+  fc.assert(
+    fc.property(answering, answering, (before, after) => {
+      const server = ran([...TALK, ...before]);
+      const early = applyAll(start(), server.journal);
+      const asked = new Map([...early.chats.keys()].map((id) => [id, whole(server, id, early)]));
+      ran(after, server);
+      const late = applyAll(early, server.journal);
+      for (const [id, chat] of late.chats) {
+        const page = asked.get(id);
+        if (page === undefined) continue;
+        const overtaken = (line: Line): boolean => line.toldBy > page.since;
+        expect(withPage(chat, page).lines.filter(overtaken)).toEqual(chat.lines.filter(overtaken));
       }
     }),
   );

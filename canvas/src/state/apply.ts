@@ -1,9 +1,12 @@
 /** The one way from a state and events to the next state. Pure; repeated and old events change nothing. */
 
 import type { EventFrame, SnapshotWorkspace } from "../wire";
+import { isAnsweringWord, toldOf, waitsAfter, type Told } from "./answering";
+import { keep, ofEvent, type Delegation } from "./delegations";
 import { deliveryOf, stepped, type Step } from "./delivery";
-import { lineOfAgentEvent, lineOfUserEvent, withKept, withLine } from "./lines";
-import { sameSeat, seatOf, type Chat, type Delivery, type Line, type Seat, type State, type Workspace } from "./model";
+import { lineOfAgentEvent, lineOfDelegation, lineOfUserEvent, withKept, withLine } from "./lines";
+import { sameSeat, seatOf, type Chat, type Delivery, type Line, type Refused, type Seat, type State, type Workspace } from "./model";
+import type { Unanswered } from "./owed";
 import { list, members, number, text, type Members } from "./reading";
 
 export function apply(state: State, frame: EventFrame): State {
@@ -26,6 +29,9 @@ class Draft {
   private workspaces: Map<string, Workspace> | null = null;
   private seats: Map<string, Seat> | null = null;
   private chats: Map<string, Chat> | null = null;
+  private unanswered: Map<string, Unanswered> | null = null;
+  private delegations: Map<string, Delegation> | null = null;
+  private refused: readonly Refused[] | null = null;
   private gone: Map<string, number> | null = null;
 
   constructor(state: State) {
@@ -45,7 +51,8 @@ class Draft {
 
   result(): State {
     const same = this.last === this.base.last && this.unknownEvents === this.base.unknownEvents;
-    if (same && !this.workspaces && !this.chats && !this.gone) return this.base;
+    const touched = this.workspaces ?? this.chats ?? this.unanswered ?? this.delegations ?? this.refused ?? this.gone;
+    if (same && touched === null) return this.base;
     return {
       ...this.base,
       last: this.last,
@@ -53,6 +60,9 @@ class Draft {
       workspaces: this.workspaces ?? this.base.workspaces,
       seats: this.seats ?? this.base.seats,
       chats: this.chats ?? this.base.chats,
+      unanswered: this.unanswered ?? this.base.unanswered,
+      delegations: this.delegations ?? this.base.delegations,
+      refused: this.refused ?? this.base.refused,
       gone: this.gone ?? this.base.gone,
     };
   }
@@ -90,15 +100,33 @@ class Draft {
     this.seats.delete(id);
     this.chats ??= new Map(this.base.chats);
     this.chats.delete(id);
+    this.wait(id, null);
   }
 
-  step(workspaceId: string, step: Step): void {
+  /** Changes a chat that the page knows. */
+  change(workspaceId: string, change: (chat: Chat) => Chat): void {
     const chat = (this.chats ?? this.base.chats).get(workspaceId);
     if (chat === undefined) return;
-    const next = stepped(chat, step);
+    const next = change(chat);
     if (next === chat) return;
     this.chats ??= new Map(this.base.chats);
     this.chats.set(workspaceId, next);
+  }
+
+  /** Something became known of the answers that a workspace owes. */
+  answering(workspaceId: string, told: Told): void {
+    if (this.workspace(workspaceId) === undefined) return;
+    this.change(workspaceId, (chat) => toldOf(chat, told));
+    const known = (this.unanswered ?? this.base.unanswered).get(workspaceId);
+    const next = waitsAfter(known, told);
+    if (next !== (known ?? null)) this.wait(workspaceId, next);
+  }
+
+  private wait(workspaceId: string, waits: Unanswered | null): void {
+    if (waits === null && !(this.unanswered ?? this.base.unanswered).has(workspaceId)) return;
+    this.unanswered ??= new Map(this.base.unanswered);
+    if (waits === null) this.unanswered.delete(workspaceId);
+    else this.unanswered.set(workspaceId, waits);
   }
 
   addLine(workspaceId: string, line: Line): void {
@@ -106,16 +134,55 @@ class Draft {
     this.chats.set(workspaceId, withLine(this.chats.get(workspaceId), line));
   }
 
-  keepLines(workspaceId: string, kept: readonly number[]): void {
-    const chat = (this.chats ?? this.base.chats).get(workspaceId);
-    if (chat === undefined) return;
-    this.chats ??= new Map(this.base.chats);
-    this.chats.set(workspaceId, withKept(chat, kept));
+  delegation(id: string): Delegation | undefined {
+    return (this.delegations ?? this.base.delegations).get(id);
+  }
+
+  putDelegation(one: Delegation): void {
+    this.delegations ??= new Map(this.base.delegations);
+    keep(this.delegations, one);
+  }
+
+  refuse(refused: Refused): void {
+    this.refused = [...(this.refused ?? this.base.refused).slice(-MOST_REFUSED + 1), refused];
   }
 }
 
+/** So many stopped delegations are shown. */
+const MOST_REFUSED = 50;
+
+/** An event about a delegation; its first one makes the line in the chat of who gave the work. */
+function delegated(draft: Draft, frame: EventFrame): void {
+  const id = text(frame.payload, "delegation_id");
+  const known = draft.delegation(id ?? "");
+  // Progress comes late at times: it must not bring one back that ended before this page looked.
+  if (known === undefined && frame.seq === undefined) return;
+  const one = id === null ? null : ofEvent(known, frame);
+  if (one === null) return draft.notUnderstood();
+  draft.putDelegation(one);
+  const source = frame.workspace_id;
+  if (frame.event === "DELEGATION_SENT" && draft.workspace(source) !== undefined) draft.addLine(source, lineOfDelegation(one));
+}
+
+function stopped(draft: Draft, frame: EventFrame, payload: Members): void {
+  const [targetId, limit] = [text(payload, "target_id"), text(payload, "limit")];
+  if (targetId === null || limit === null) return draft.notUnderstood();
+  draft.refuse({
+    seq: frame.seq ?? 0,
+    at: frame.timestamp,
+    sourceId: frame.workspace_id,
+    targetId,
+    task: text(payload, "task_preview") ?? "",
+    limit,
+    use: number(payload, "use") ?? 0,
+    most: number(payload, "most") ?? 0,
+    remedy: text(payload, "remedy") ?? "",
+  });
+}
+
 function pruned(draft: Draft, frame: EventFrame): void {
-  draft.keepLines(frame.workspace_id, list(frame.payload, "kept").filter((each) => typeof each === "number"));
+  const kept = list(frame.payload, "kept").filter((each) => typeof each === "number");
+  draft.change(frame.workspace_id, (chat) => withKept(chat, kept));
 }
 
 function whole(draft: Draft, frame: EventFrame, payload: Members): void {
@@ -169,15 +236,31 @@ function way(read: (payload: Members) => Step | null): Change {
   return (draft, frame, payload) => {
     const step = read(payload);
     if (step === null) draft.notUnderstood();
-    else draft.step(frame.workspace_id, step);
+    else draft.change(frame.workspace_id, (chat) => stepped(chat, step));
   };
 }
 
-function tickOf(payload: Members): Step | null {
+/** Messages of a range have come further, or were answered, or were not. */
+function ticked(draft: Draft, frame: EventFrame, payload: Members): void {
   const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
-  if (first === null || last === null || tick === null) return null;
-  return { first, last, delivery: deliveryOf(tick), trouble: null, back: false };
+  if (first === null || last === null || tick === null) return draft.notUnderstood();
+  const step: Step = { first, last, delivery: deliveryOf(tick), trouble: null, back: false };
+  draft.change(frame.workspace_id, (chat) => stepped(chat, step));
+  if (!isAnsweringWord(tick)) return;
+  draft.answering(frame.workspace_id, { seq: frame.seq ?? 0, first, last, what: tick, reason: text(payload, "reason") });
 }
+
+/** One message whose answer is overdue, or was said and not sent; `read` says which. */
+function answering(read: (payload: Members) => Told["what"] | null): Change {
+  return (draft, frame, payload) => {
+    const [what, seq] = [read(payload), number(payload, "seq")];
+    if (what === null || seq === null) return draft.notUnderstood();
+    draft.answering(frame.workspace_id, { seq: frame.seq ?? 0, first: seq, last: seq, what, reason: null });
+  };
+}
+
+/** A draft that was sent is told as an answer besides. */
+const DRAFTED: Readonly<Record<string, Told["what"]>> = { kept: "drafted", sent: "undrafted", discarded: "undrafted" };
 
 /** One message that is given up, or sent again. */
 function single(delivery: Delivery, back: boolean): Change {
@@ -250,7 +333,9 @@ const CHANGES = new Map<string, Change>([
   ],
   ["USER_MESSAGE", line(lineOfUserEvent)],
   ["AGENT_MESSAGE", line(lineOfAgentEvent)],
-  ["MESSAGE_TICK", way(tickOf)],
+  ["MESSAGE_TICK", ticked],
+  ["MESSAGE_OVERDUE", answering(() => "overdue")],
+  ["MESSAGE_DRAFTED", answering((payload) => DRAFTED[text(payload, "state") ?? ""] ?? null)],
   ["MESSAGE_DEAD", single("dead", false)],
   ["MESSAGE_REQUEUED", single("stored", true)],
   ["MESSAGE_DISCARDED", nothing],
@@ -260,6 +345,14 @@ const CHANGES = new Map<string, Change>([
   ["BROADCAST_MESSAGE", nothing],
   ["ACTIVITY_LOGGED", nothing],
   ["CHAT_PRUNED", pruned],
+  ["DELEGATION_SENT", delegated],
+  ["DELEGATION_STATUS", delegated],
+  ["DELEGATION_COMPLETE", delegated],
+  ["DELEGATION_FAILED", delegated],
+  ["DELEGATION_REFUSED", stopped],
   ["MEMORY_WRITTEN", nothing],
   ["MEMORY_FORGOTTEN", nothing],
+  ["INSTRUCTION_TEMPLATE_SAVED", nothing],
+  ["INSTRUCTION_TEMPLATE_FAILED", nothing],
+  ["INSTRUCTION_TEMPLATE_ROLLED_BACK", nothing],
 ]);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { arrivalSteps, wasAsked } from "./arrival";
-import { EMPTY_CHAT, type Chat, type Line, type Workspace } from "./model";
+import { EMPTY_CHAT, UNTOLD, type Chat, type Line, type Workspace } from "./model";
 import { workspaceRow } from "./testing";
 
 const EARLY = "2026-03-01T10:00:00.000Z";
@@ -11,7 +11,7 @@ function seat(part: Partial<Workspace> = {}): Workspace {
 }
 
 function chat(...lines: Partial<Line>[]): Chat {
-  const whole = lines.map((line, place) => ({ id: `${place}`, clientId: null, author: "user" as const, text: "", at: EARLY, seq: place + 1, userName: null, attachments: [], delivery: null, trouble: null, ...line }));
+  const whole = lines.map((line, place) => ({ ...UNTOLD, id: `${place}`, clientId: null, author: "user" as const, text: "", at: EARLY, seq: place + 1, userName: null, attachments: [], delivery: null, trouble: null, ...line }));
   return { ...EMPTY_CHAT, lines: whole };
 }
 

@@ -2,21 +2,31 @@
 
 import { isSilent, standingOf } from "./standing";
 import type { Chat, State, Workspace } from "./model";
-import { NO_PROBLEMS, type Chain, type DeadLetter, type Problems } from "./problems";
+import { NO_PROBLEMS, type Chain, type DeadLetter, type Problems, type UnansweredMessage } from "./problems";
+import { NO_WORK_PROBLEMS, type WorkProblems } from "./working";
 
 export interface Concern {
   /** Of a stopped chain: the message that began it. */
   workspaceId: string;
   name: string;
-  kind: "failed" | "degraded" | "silent" | "undelivered" | "stopped" | "unread";
+  kind: "failed" | "degraded" | "silent" | "unanswered" | "undelivered" | "work" | "stopped" | "unread";
   /** Since when it needs somebody. */
   since: string;
-  /** How many messages it is about. */
+  /** How many messages, or how much work, it is about. */
   unread: number;
 }
 
-export function concerns(state: Pick<State, "workspaces" | "chats">, stuck: Problems = NO_PROBLEMS): Concern[] {
-  const found = [...undelivered(stuck.deadLetters), ...stopped(state.workspaces, stuck.chains)];
+export function concerns(
+  state: Pick<State, "workspaces" | "chats">,
+  stuck: Problems = NO_PROBLEMS,
+  work: WorkProblems = NO_WORK_PROBLEMS,
+): Concern[] {
+  const found = [
+    ...unanswered(stuck.unanswered),
+    ...undelivered(stuck.deadLetters),
+    ...stopped(state.workspaces, stuck.chains),
+    ...workOf(state.workspaces, work),
+  ];
   for (const workspace of state.workspaces.values()) {
     const trouble = troubleOf(workspace);
     if (trouble !== null) found.push(trouble);
@@ -26,13 +36,29 @@ export function concerns(state: Pick<State, "workspaces" | "chats">, stuck: Prob
   return found.sort(byAge);
 }
 
+/** One for each agent that owes answers. */
+function unanswered(messages: readonly UnansweredMessage[]): Concern[] {
+  return oneAnAgent("unanswered", messages.map((each) => ({ ...each, at: each.handedAt })));
+}
+
 /** One for each agent that did not get its mail. */
 function undelivered(letters: readonly DeadLetter[]): Concern[] {
+  return oneAnAgent("undelivered", letters.map((each) => ({ ...each, at: each.diedAt })));
+}
+
+/** One for each agent whose work failed, does not go on, or was stopped. */
+function workOf(workspaces: ReadonlyMap<string, Workspace>, { failed, stuck, unknown, refused }: WorkProblems): Concern[] {
+  const works = [...failed, ...stuck, ...unknown].map(({ sourceId, settledAt, lifeAt }) => ({ workspaceId: sourceId, at: settledAt ?? lifeAt }));
+  const about = [...works, ...refused.map(({ sourceId, at }) => ({ workspaceId: sourceId, at }))];
+  return oneAnAgent("work", about.map((each) => ({ ...each, workspaceName: workspaces.get(each.workspaceId)?.name ?? "An agent" })));
+}
+
+function oneAnAgent(kind: Concern["kind"], about: readonly { workspaceId: string; workspaceName: string; at: string }[]): Concern[] {
   const found = new Map<string, Concern>();
-  for (const { workspaceId, workspaceName, diedAt } of letters) {
+  for (const { workspaceId, workspaceName, at } of about) {
     const known = found.get(workspaceId);
-    const since = known !== undefined && known.since < diedAt ? known.since : diedAt;
-    found.set(workspaceId, { workspaceId, name: workspaceName, kind: "undelivered", since, unread: (known?.unread ?? 0) + 1 });
+    const since = known !== undefined && known.since < at ? known.since : at;
+    found.set(workspaceId, { workspaceId, name: workspaceName, kind, since, unread: (known?.unread ?? 0) + 1 });
   }
   return [...found.values()];
 }

@@ -1,22 +1,22 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
 import { conversationItems, type Item } from "./conversation";
-import type { Line } from "./model";
+import { UNTOLD, type Line } from "./model";
 import type { Unsent } from "./outbox";
 
 const ZONE = "Europe/Berlin";
 const NOW = Date.parse("2026-03-29T12:00:00Z");
 
 function line(seq: number, at: string, part: Partial<Line> = {}): Line {
-  return { id: `a${seq}`, clientId: null, author: "agent", text: `text ${seq}`, at, seq, userName: null, attachments: [], delivery: part.author === "user" ? "stored" : null, trouble: null, ...part };
+  return { ...UNTOLD, id: `a${seq}`, clientId: null, author: "agent", text: `text ${seq}`, at, seq, userName: null, attachments: [], delivery: part.author === "user" ? "stored" : null, trouble: null, ...part };
 }
 
 function entry(clientId: string, part: Partial<Unsent> = {}): Unsent {
-  return { clientId, workspaceId: "w", text: "mine", files: [], at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
+  return { clientId, workspaceId: "w", text: "mine", files: [], choice: null, at: "2026-03-29T11:59:00Z", state: "sending", reason: null, again: false, ...part };
 }
 
 function items(lines: Line[], unsent: Unsent[] = [], newAfter: number | null = null): Item[] {
-  return conversationItems({ lines, unsent, newAfter, now: NOW, zone: ZONE });
+  return conversationItems({ lines, unsent, delegations: new Map(), newAfter, now: NOW, zone: ZONE });
 }
 
 const kinds = (all: Item[]): string[] => all.map((item) => (item.kind === "message" ? item.text : item.kind === "day" ? `-- ${item.heading}` : "-- new"));

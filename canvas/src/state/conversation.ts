@@ -1,7 +1,9 @@
 /** What a conversation shows, as one list: days, messages, messages on their way, and where the new ones begin. */
 
 import { dayHeading, dayKey } from "../text/time";
-import type { Delivery, Line } from "./model";
+import type { Delegation } from "./delegations";
+import { isSaid, type Choice, type Delivery, type Line, type Said } from "./model";
+import type { Obligation } from "./owed";
 import type { Unsent } from "./outbox";
 
 export type Tick = Delivery | "sending" | "not_sent";
@@ -22,11 +24,20 @@ export interface Message {
   tick: Tick | null;
   /** Why it was not sent, or cannot be delivered. */
   reason: string | null;
+  obligation: Obligation | null;
+  options: readonly string[];
   /** Goes on from the one above: same author, shortly after. */
   joined: boolean;
 }
 
-export type Item = Message | { kind: "day"; key: string; heading: string } | { kind: "new"; key: string };
+/** Work that the agent gave to another one: from its first event to the answer the same element. */
+export interface Work {
+  kind: "delegation";
+  key: string;
+  delegation: Delegation;
+}
+
+export type Item = Message | Work | { kind: "day"; key: string; heading: string } | { kind: "new"; key: string };
 
 /** Messages of one author within this time stand together. */
 const JOIN_MS = 5 * 60_000;
@@ -34,27 +45,30 @@ const JOIN_MS = 5 * 60_000;
 export interface Shown {
   lines: readonly Line[];
   unsent: readonly Unsent[];
+  delegations: ReadonlyMap<string, Delegation>;
   /** The "new" mark goes above the first of the agent's messages behind this seq. */
   newAfter: number | null;
   now: number;
   zone?: string;
 }
 
-export function conversationItems({ lines, unsent, newAfter, now, zone }: Shown): Item[] {
+export function conversationItems({ lines, unsent, delegations, newAfter, now, zone }: Shown): Item[] {
   const items: Item[] = [];
   let before: Message | null = null;
   let day = "";
   let marked = newAfter === null;
-  for (const message of [...lines.map(ofLine), ...waiting(lines, unsent)]) {
-    const ownDay = dayKey(Date.parse(message.at), zone);
+  for (const one of [...lines.flatMap((line) => itemOf(line, delegations)), ...waiting(lines, unsent)]) {
+    const at = one.kind === "delegation" ? one.delegation.createdAt : one.at;
+    const ownDay = dayKey(Date.parse(at), zone);
     const newDay = ownDay !== day;
-    if (newDay) items.push({ kind: "day", key: `day ${ownDay}`, heading: dayHeading(message.at, now, zone) });
-    const isNew = !marked && message.author === "agent" && (message.seq ?? 0) > (newAfter ?? 0);
+    if (newDay) items.push({ kind: "day", key: `day ${ownDay}`, heading: dayHeading(at, now, zone) });
+    day = ownDay;
+    const isNew = !marked && one.kind === "message" && one.author === "agent" && (one.seq ?? 0) > (newAfter ?? 0);
     if (isNew) items.push({ kind: "new", key: "new" });
     marked ||= isNew;
-    day = ownDay;
-    before = { ...message, joined: !newDay && !isNew && joins(before, message) };
-    items.push(before);
+    // Who spoke before work was given is named again after it.
+    before = one.kind === "delegation" ? null : { ...one, joined: !newDay && !isNew && joins(before, one) };
+    items.push(before ?? one);
   }
   return items;
 }
@@ -64,7 +78,14 @@ function joins(before: Message | null, message: Message): boolean {
   return Date.parse(message.at) - Date.parse(before.at) < JOIN_MS;
 }
 
-function ofLine(line: Line): Message {
+/** None for a delegation that is no longer kept. */
+function itemOf(line: Line, delegations: ReadonlyMap<string, Delegation>): (Message | Work)[] {
+  if (isSaid(line)) return [ofLine(line)];
+  const delegation = delegations.get(line.delegationId ?? "");
+  return delegation === undefined ? [] : [{ kind: "delegation", key: keyOf(line), delegation }];
+}
+
+function ofLine(line: Said): Message {
   return {
     kind: "message",
     key: keyOf(line),
@@ -78,6 +99,8 @@ function ofLine(line: Line): Message {
     attachments: line.attachments,
     tick: line.delivery,
     reason: line.trouble,
+    obligation: line.obligation,
+    options: line.options,
     joined: false,
   };
 }
@@ -104,6 +127,14 @@ function waiting(lines: readonly Line[], unsent: readonly Unsent[]): Message[] {
       attachments: entry.files,
       tick: entry.state,
       reason: entry.reason,
+      obligation: null,
+      options: [],
       joined: false,
     }));
+}
+
+/** Which option of which question was chosen; where several were, the first one counts. */
+export function choicesOf(lines: readonly Line[], unsent: readonly Unsent[]): ReadonlyMap<string, number> {
+  const choices = [...lines, ...unsent].map(({ choice }) => choice).filter((choice): choice is Choice => choice !== null);
+  return new Map(choices.reverse().map(({ of, option }) => [of, option]));
 }

@@ -1,6 +1,7 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
 import { find, type Found } from "./finding";
+import { mergeDelegation } from "./delegations";
 import { EMPTY_CHAT, type Chat, type Workspace } from "./model";
 import { workspaceRow } from "./testing";
 
@@ -8,7 +9,8 @@ const agents = (...names: string[]): Map<string, Workspace> =>
   new Map(names.map((name) => [name, { ...workspaceRow(name, { name, role: name === "Ops" ? "Runs the servers" : null }), said_at: null }]));
 const chat = (unread: number, at: string): Chat => ({ ...EMPTY_CHAT, unread, last: { id: at, author: "agent", text: "", at, seq: 1 } });
 const COMMANDS = [{ name: "Settings", hint: "Go to" }];
-const names = (all: Found[]): string[] => all.map((item) => `${item.kind} ${item.kind === "command" ? item.command.name : item.workspace.name}`);
+const nameOf = (item: Found): string => (item.kind === "command" ? item.command.name : item.kind === "work" ? item.delegation.task : item.workspace.name);
+const names = (all: Found[]): string[] => all.map((item) => `${item.kind} ${nameOf(item)}`);
 
 test("without words, unread chats come first, then those talked to last", () => {
   const chats = new Map([["Ada", chat(0, "2026-03-02")], ["Ben", chat(2, "2026-03-01")], ["Cid", chat(0, "2026-03-03")]]);
@@ -23,4 +25,12 @@ test("roles and commands are found too, and nothing may be found", () => {
   expect(names(find("servers", agents("Ops"), new Map(), COMMANDS))).toEqual(["agent Ops"]);
   expect(names(find("sett", agents("Ops"), new Map(), COMMANDS))).toEqual(["command Settings"]);
   expect(find("zzz", agents("Ops"), new Map(), COMMANDS)).toEqual([]);
+});
+
+test("open work is found by its words and by who does it, and is out of the way otherwise", () => {
+  const works = ["Read the log", "Mend the door"].map((task, at) => mergeDelegation(undefined, { id: `d${at}`, task, targetId: at === 0 ? "Ada" : "Ben" }, 1));
+  const found = (words: string): string[] => names(find(words, agents("Ada", "Ben"), new Map(), [], works)).filter((each) => each.startsWith("work"));
+  expect(found("door")).toEqual(["work Mend the door"]);
+  expect(found("ada")).toEqual(["work Read the log"]);
+  expect(found("")).toEqual([]);
 });

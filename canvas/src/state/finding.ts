@@ -1,5 +1,6 @@
-/** What the palette finds: agents, chats and commands; unread and recent ones first. */
+/** What the palette finds: agents, chats, open work and commands; unread and recent ones first. */
 
+import type { Delegation } from "./delegations";
 import type { Chat, Workspace } from "./model";
 
 export interface Command {
@@ -10,15 +11,18 @@ export interface Command {
 export type Found =
   | { kind: "agent"; key: string; workspace: Workspace; unread: number }
   | { kind: "chat"; key: string; workspace: Workspace; unread: number }
+  | { kind: "work"; key: string; delegation: Delegation; target: string }
   | { kind: "command"; key: string; command: Command };
 
 const MOST = 40;
+const MOST_WORKS = 10;
 
 export function find(
   words: string,
   workspaces: ReadonlyMap<string, Workspace>,
   chats: ReadonlyMap<string, Chat>,
   commands: readonly Command[],
+  works: readonly Delegation[] = [],
 ): Found[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (text: string): boolean => wanted.every((word) => text.toLowerCase().includes(word));
@@ -30,7 +34,20 @@ export function find(
     ...people.map((workspace): Found => ({ kind: "agent", key: `agent ${workspace.id}`, workspace, unread: 0 })),
   ];
   const doing = commands.filter((each) => fits(each.name)).map((command): Found => ({ kind: "command", key: command.name, command }));
-  return [...found.slice(0, MOST), ...doing];
+  return [...found.slice(0, MOST), ...worksFor(wanted, workspaces, works), ...doing];
+}
+
+/** Work is found by its words and by who does it; without words it would only be in the way. */
+function worksFor(wanted: readonly string[], workspaces: ReadonlyMap<string, Workspace>, works: readonly Delegation[]): Found[] {
+  if (wanted.length === 0) return [];
+  const found: Found[] = [];
+  for (const delegation of works) {
+    const target = workspaces.get(delegation.targetId)?.name ?? "";
+    const text = `${delegation.task} ${target} work`.toLowerCase();
+    if (wanted.every((word) => text.includes(word))) found.push({ kind: "work", key: `work ${delegation.id}`, delegation, target });
+    if (found.length === MOST_WORKS) break;
+  }
+  return found;
 }
 
 /** What is called exactly so, then what begins so, then who has something to read, then who was talked to last. */

@@ -1,8 +1,10 @@
 /** The lines of one chat: the same functions make them from history, from live events and from a snapshot. */
 
-import type { ChatMessage, EventFrame } from "../wire";
-import { EMPTY_CHAT, MOST_UNREAD, type Attachment, type Chat, type Line } from "./model";
+import type { ChatMessage, EventFrame, TimelineDelegation, TimelineMessage } from "../wire";
+import { fresherOf, obligationOf } from "./answering";
+import type { Delegation } from "./delegations";
 import { deliveryOf, isFurther } from "./delivery";
+import { EMPTY_CHAT, isSaid, MOST_UNREAD, UNTOLD, type Attachment, type Chat, type Choice, type Line, type Said } from "./model";
 import { at, list, number, text } from "./reading";
 
 /** A chat that nobody opened keeps no more lines than this; its history is read when it is opened. */
@@ -10,8 +12,9 @@ const MOST_UNOPENED = 50;
 /** As the server cuts the last message of a snapshot's chat: so many letters, on one line. */
 const HEAD_LENGTH = 80;
 
-function lineOfHistory(message: ChatMessage): Line {
+function lineOfHistory(message: ChatMessage): Said {
   return {
+    ...UNTOLD,
     id: message.id,
     clientId: message.client_id ?? null,
     author: message.role === "agent" ? "agent" : "user",
@@ -22,15 +25,19 @@ function lineOfHistory(message: ChatMessage): Line {
     attachments: (message.attachments ?? []).map(attachment),
     delivery: message.role === "agent" ? null : deliveryOf(message.delivery),
     trouble: message.trouble ?? null,
+    obligation: message.role === "agent" ? null : obligationOf(message.obligation),
+    options: message.options ?? [],
+    choice: choiceOf(message.option_of ?? null, message.option ?? null),
   };
 }
 
-export function lineOfUserEvent(frame: EventFrame): Line | null {
+export function lineOfUserEvent(frame: EventFrame): Said | null {
   const seq = number(frame.payload, "seq");
   const message = at(frame.payload, "request_body", "params", "message");
   if (seq === null || message === undefined) return null;
   const parts = list(message, "parts");
   return {
+    ...UNTOLD,
     id: frame.entity.id,
     clientId: frame.client_id ?? null,
     author: "user",
@@ -43,14 +50,16 @@ export function lineOfUserEvent(frame: EventFrame): Line | null {
     attachments: parts.filter((part) => text(part, "kind") === "file").map((part) => attachment(at(part, "file"))),
     delivery: "stored",
     trouble: null,
+    choice: choiceOf(text(message, "metadata", "option_of"), number(message, "metadata", "option")),
   };
 }
 
-export function lineOfAgentEvent(frame: EventFrame): Line | null {
+export function lineOfAgentEvent(frame: EventFrame): Said | null {
   const seq = number(frame.payload, "seq");
   const message = text(frame.payload, "message");
   if (seq === null || message === null) return null;
   return {
+    ...UNTOLD,
     id: frame.entity.id,
     clientId: null,
     author: "agent",
@@ -61,7 +70,30 @@ export function lineOfAgentEvent(frame: EventFrame): Line | null {
     attachments: list(frame.payload, "attachments").map(attachment),
     delivery: null,
     trouble: null,
+    options: list(frame.payload, "options").filter((each) => typeof each === "string"),
   };
+}
+
+/** The place of a delegation in the chat of who gave it. */
+export function lineOfDelegation({ id, createdAt, seq }: Pick<Delegation, "id" | "createdAt" | "seq">): Line {
+  return {
+    ...UNTOLD,
+    id,
+    clientId: null,
+    author: "work",
+    text: "",
+    at: createdAt,
+    seq,
+    userName: null,
+    attachments: [],
+    delivery: null,
+    trouble: null,
+    delegationId: id,
+  };
+}
+
+function choiceOf(of: string | null, option: number | null): Choice | null {
+  return of === null || option === null ? null : { of, option };
 }
 
 function isText(value: string | null): value is string {
@@ -76,21 +108,25 @@ function attachment(value: unknown): Attachment {
 /** The chat with one more line that was written just now. */
 export function withLine(chat: Chat | undefined, line: Line): Chat {
   const known = chat ?? EMPTY_CHAT;
+  if (!isSaid(line)) return withLines(known, merge(known.lines, [line], EVENT));
   const unreadNow = line.author === "agent" && line.seq > known.readSeq && !holds(known, line);
-  const lines = merge(known.lines, [line]);
+  const lines = merge(known.lines, [line], EVENT);
   return {
-    ...known,
-    lines: known.loaded ? lines : lines.slice(-MOST_UNOPENED),
+    ...withLines(known, lines),
     unread: unreadNow ? Math.min(known.unread + 1, MOST_UNREAD) : known.unread,
     last: known.last !== null && known.last.seq > line.seq ? known.last : headOf(line),
   };
+}
+
+function withLines(chat: Chat, lines: readonly Line[]): Chat {
+  return { ...chat, lines: chat.loaded ? lines : lines.slice(-MOST_UNOPENED) };
 }
 
 function holds(chat: Chat, line: Line): boolean {
   return chat.lines.some((each) => each.id === line.id);
 }
 
-export function headOf(line: Pick<Line, "id" | "author" | "text" | "at" | "seq">): NonNullable<Chat["last"]> {
+export function headOf(line: Pick<Said, "id" | "author" | "text" | "at" | "seq">): NonNullable<Chat["last"]> {
   return { id: line.id, author: line.author, text: beginning(line.text), at: line.at, seq: line.seq };
 }
 
@@ -100,19 +136,32 @@ function beginning(whole: string): string {
   return line.length <= HEAD_LENGTH ? line.join("") : `${line.slice(0, HEAD_LENGTH - 1).join("")}…`;
 }
 
+/** A page of a chat's history, and the number of the last event that had come when it was asked for. */
+export interface Page {
+  items: readonly (TimelineMessage | TimelineDelegation)[];
+  reachedEnd: boolean;
+  isNewest: boolean;
+  since: number;
+}
+
 /** The chat with a page of its history. A page that does not touch lines with a hole behind them replaces them. */
-export function withPage(chat: Chat | undefined, page: readonly ChatMessage[], reachedEnd: boolean, isNewest: boolean): Chat {
+export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, since }: Page): Chat {
   const known = chat ?? EMPTY_CHAT;
-  const lines = page.map(lineOfHistory);
+  const lines = items.map((item) =>
+    item.kind === "message" ? lineOfHistory(item) : lineOfDelegation({ id: item.delegation_id, createdAt: item.created_at, seq: item.seq }),
+  );
   const ids = new Set(lines.map((line) => line.id));
   const lastOfPage = lines.at(-1)?.seq ?? 0;
   const touches = known.loaded || known.lines.some((line) => ids.has(line.id));
   const kept = touches ? known.lines : known.lines.filter((line) => line.seq > lastOfPage);
-  const all = merge(kept, lines);
+  const isRead = (line: Line): boolean => line.toldBy <= since && (isNewest || line.seq <= lastOfPage) && line.seq >= (reachedEnd ? 0 : (lines[0]?.seq ?? 0));
+  // A line that the page should have and has not is gone; there is nothing more to read of it.
+  const rest = kept.map((line) => (line.whole || !isRead(line) ? line : { ...line, whole: true }));
+  const all = merge(rest, lines, since);
   const pageIsOldest = lines.length === 0 || all[0]?.id === lines[0]?.id;
   // What is newer than all that was told is news: its event, which comes later, counts no line that is here already.
   const told = known.last?.seq ?? 0;
-  const newest = lines.at(-1);
+  const newest = lines.findLast(isSaid);
   const unread = lines.filter((line) => line.author === "agent" && line.seq > Math.max(told, known.readSeq)).length;
   return {
     ...known,
@@ -125,20 +174,23 @@ export function withPage(chat: Chat | undefined, page: readonly ChatMessage[], r
 }
 
 /** What is known of one message from two sources; a page may have been read before the last event came. */
-function both(known: Line | undefined, line: Line): Line {
+function both(known: Line | undefined, line: Line, since: number): Line {
   if (known === undefined) return line;
   const ahead = known.delivery !== null && line.delivery !== null && !isFurther(line.delivery, known.delivery);
   const way = ahead ? { delivery: known.delivery, trouble: known.trouble } : {};
-  return { ...line, ...way, clientId: line.clientId ?? known.clientId };
+  return { ...line, ...way, ...fresherOf(known, line, since), clientId: line.clientId ?? known.clientId };
 }
 
+/** The event of a message says nothing of its answer. */
+const EVENT = -1;
+
 /** Both, by seq, each message once. */
-function merge(known: readonly Line[], more: readonly Line[]): readonly Line[] {
+function merge(known: readonly Line[], more: readonly Line[], since: number): readonly Line[] {
   const last = known.at(-1);
   const first = more[0];
   if (more.length === 1 && first !== undefined && (last === undefined || last.seq < first.seq)) return [...known, first];
   const byId = new Map(known.map((line) => [line.id, line]));
-  for (const line of more) byId.set(line.id, both(byId.get(line.id), line));
+  for (const line of more) byId.set(line.id, both(byId.get(line.id), line, since));
   return [...byId.values()].sort((one, other) => one.seq - other.seq);
 }
 

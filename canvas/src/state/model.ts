@@ -1,6 +1,8 @@
 /** What the page knows of an organisation. Values are never changed in place: what is new is another object. */
 
 import type { SnapshotLimits, SnapshotOrg, SnapshotWorkspace, User } from "../wire";
+import type { Delegation } from "./delegations";
+import type { Obligation, Unanswered } from "./owed";
 
 /** A workspace. `said_at`: the time of the last event about it on this page; what its agent said before is old. */
 export interface Workspace extends SnapshotWorkspace {
@@ -21,7 +23,8 @@ export type Delivery = "stored" | "handed_over" | "acked" | "dead";
 export interface Line {
   id: string;
   clientId: string | null;
-  author: "user" | "agent";
+  /** `work`: nobody wrote it; the agent gave work to another one. */
+  author: "user" | "agent" | "work";
   text: string;
   at: string;
   seq: number;
@@ -31,6 +34,44 @@ export interface Line {
   delivery: Delivery | null;
   /** Why it cannot be delivered. */
   trouble: string | null;
+  /** Whether a person's message was answered; null for what an agent wrote, and for what needs no answer. */
+  obligation: Obligation | null;
+  /** The number of the last event that told something of its answer. */
+  toldBy: number;
+  /** Nothing of it was told in part only. */
+  whole: boolean;
+  /** Of an agent's question: what it lets choose. */
+  options: readonly string[];
+  /** Of a person's answer to one: what was chosen. */
+  choice: Choice | null;
+  /** Of work that was given to another agent: which; all else of it is in the state's table. Null for messages. */
+  delegationId: string | null;
+}
+
+/** What somebody wrote. */
+export type Said = Line & { author: "user" | "agent" };
+
+export function isSaid(line: Line): line is Said {
+  return line.author !== "work";
+}
+
+/** A delegation that a guard stopped before it began. */
+export interface Refused {
+  seq: number;
+  at: string;
+  sourceId: string;
+  targetId: string;
+  task: string;
+  limit: string;
+  use: number;
+  most: number;
+  remedy: string;
+}
+
+/** One of the options of a question. */
+export interface Choice {
+  of: string;
+  option: number;
 }
 
 export interface Attachment {
@@ -45,7 +86,7 @@ export interface Attachment {
 export interface Chat {
   unread: number;
   readSeq: number;
-  last: Pick<Line, "id" | "author" | "text" | "at" | "seq"> | null;
+  last: Pick<Said, "id" | "author" | "text" | "at" | "seq"> | null;
   lines: readonly Line[];
   /** The newest page was read, so that `lines` has no hole up to its end. */
   loaded: boolean;
@@ -63,11 +104,22 @@ export interface State {
   workspaces: ReadonlyMap<string, Workspace>;
   seats: ReadonlyMap<string, Seat>;
   chats: ReadonlyMap<string, Chat>;
+  /** By workspace: messages that wait although an answer was due; who has none is not in it. */
+  unanswered: ReadonlyMap<string, Unanswered>;
+  /** Open delegations, and ended ones that this page has seen. */
+  delegations: ReadonlyMap<string, Delegation>;
+  /** The last delegations that guards stopped while this page was open. */
+  refused: readonly Refused[];
+  /** So long without a sign of life, and work is shown as stuck. */
+  stuckSeconds: number;
   /** Revisions of removed workspaces: a late event must not bring one back. */
   gone: ReadonlyMap<string, number>;
   /** Events whose name or shape this page does not know. */
   unknownEvents: number;
 }
+
+/** What is known of a message when it is new. */
+export const UNTOLD = { obligation: null, toldBy: 0, whole: true, options: [], choice: null, delegationId: null } satisfies Partial<Line>;
 
 /** The server stops counting there, and so does the page; it shows "99+". */
 export const MOST_UNREAD = 100;

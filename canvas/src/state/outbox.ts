@@ -1,7 +1,7 @@
 /** The person's own messages until the server shows them. Kept in the browser from Enter on, one entry a key, so that no
  * reload and no second tab loses one. */
 
-import type { Attachment } from "./model";
+import type { Attachment, Choice } from "./model";
 import { list, number, text } from "./reading";
 import { createStore, type Store } from "./store";
 import type { Vault } from "./vault";
@@ -12,6 +12,8 @@ export interface Unsent {
   text: string;
   /** Its files; those without an address are in the page that they were chosen in, and nowhere else. */
   files: readonly Attachment[];
+  /** The option of an agent's question that it chooses. */
+  choice: Choice | null;
   at: string;
   state: "sending" | "stored" | "not_sent";
   /** Why it was not sent, in words for people. */
@@ -28,6 +30,7 @@ export interface Written {
   workspaceId: string;
   words: string;
   files?: readonly Attachment[];
+  choice?: Choice | null;
 }
 
 export const LEFT_BEHIND = "The page was closed before the server had confirmed it.";
@@ -48,8 +51,8 @@ export class Outbox {
   }
 
   /** Shows the message at once, keeps it, and sends it. */
-  async write({ workspaceId, words, files = [] }: Written, now: string, clientId: string): Promise<void> {
-    await this.deliver({ clientId, workspaceId, text: words, files, at: now, state: "sending", reason: null, again: false });
+  async write({ workspaceId, words, files = [], choice = null }: Written, now: string, clientId: string): Promise<void> {
+    await this.deliver({ clientId, workspaceId, text: words, files, choice, at: now, state: "sending", reason: null, again: false });
   }
 
   /** The server has got one of the files of a message: it is not sent again with the next try. */
@@ -146,7 +149,9 @@ function parse(stored: string | null): Unsent | null {
     if (clientId === null || workspaceId === null || words === null || at === null) return null;
     const state = text(value, "state") === "sending" ? "sending" : "not_sent";
     const files = list(value, "files").map(keptFile);
-    return { clientId, workspaceId, text: words, files, at, state, reason: text(value, "reason"), again: false };
+    const [of, option] = [text(value, "choice", "of"), number(value, "choice", "option")];
+    const choice = of === null || option === null ? null : { of, option };
+    return { clientId, workspaceId, text: words, files, choice, at, state, reason: text(value, "reason"), again: false };
   } catch {
     return null;
   }

@@ -2,7 +2,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { concerns } from "./attention";
-import { chainOf, chainWords, changesProblems, deadLetterOf, reasonWords, type DeadLetter } from "./problems";
+import type { EventFrame } from "../wire";
+import {
+  chainOf, chainWords, changesProblems, deadLetterOf, NO_PROBLEMS, reasonWords, unansweredOf, type DeadLetter, type UnansweredMessage,
+} from "./problems";
 
 const LETTER = { activity_id: "a1", workspace_id: "w1", workspace_name: "Ops", source_id: null, summary: "hi", reason: "expired", detail: null, attempts: 0, died_at: "2026-03-01T10:00:00Z" };
 
@@ -11,6 +14,7 @@ test("rows of another shape are left out, and never thrown over", () => {
     fc.property(fc.anything(), (row) => {
       expect(deadLetterOf(row)).toBeNull();
       expect(chainOf(row)).toBeNull();
+      expect(unansweredOf(row)).toBeNull();
     }),
   );
   expect(deadLetterOf({ ...LETTER, died_at: 3 })).toBeNull();
@@ -20,7 +24,7 @@ test("rows of another shape are left out, and never thrown over", () => {
 test("one concern an agent tells how many of its messages were given up, and since when", () => {
   const at = (hour: number, workspace_id = "w1"): DeadLetter =>
     deadLetterOf({ ...LETTER, workspace_id, activity_id: `a${hour}`, died_at: `2026-03-01T${hour}:00:00Z` }) as DeadLetter;
-  const stuck = { deadLetters: [at(12), at(11), at(13, "w2")], moreDeadLetters: false, chains: [] };
+  const stuck = { ...NO_PROBLEMS, deadLetters: [at(12), at(11), at(13, "w2")], };
   const found = concerns({ workspaces: new Map(), chats: new Map() }, stuck);
   expect(found.map((each) => [each.workspaceId, each.kind, each.unread, each.since.slice(11, 13)])).toEqual([
     ["w1", "undelivered", 2, "11"],
@@ -35,7 +39,29 @@ test("a stopped chain says which limit it met", () => {
   expect(reasonWords("something new")).toBe("something new");
 });
 
+const OWED = { activity_id: "a1", workspace_id: "w1", workspace_name: "Ops", seq: 7, source_id: null, summary: "hi", handed_at: "2026-03-01T09:00:00Z", overdue_at: "2026-03-01T10:00:00Z" };
+const owed = unansweredOf(OWED) as UnansweredMessage;
+
+function frame(event: string, payload: unknown = {}, workspace_id = "w1"): EventFrame {
+  return { event, workspace_id, timestamp: "2026-03-01T10:00:00Z", payload, entity: { kind: "activity", id: "a1", rev: 0 } };
+}
+
 test("only events about what is stuck ask for the lists again", () => {
-  expect(["MESSAGE_DEAD", "MESSAGE_REQUEUED", "MESSAGE_DISCARDED", "CHAIN_FROZEN", "CHAIN_ENDED", "WORKSPACE_REMOVED"].every(changesProblems)).toBe(true);
-  expect(["MESSAGE_TICK", "USER_MESSAGE", "X_MESSAGE_DEAD", "CHAIN_FROZENX"].some(changesProblems)).toBe(false);
+  const changes = (event: string): boolean => changesProblems(frame(event), NO_PROBLEMS);
+  expect(["MESSAGE_OVERDUE", "MESSAGE_DRAFTED", "MESSAGE_DEAD", "MESSAGE_REQUEUED", "MESSAGE_DISCARDED", "CHAIN_FROZEN", "CHAIN_ENDED", "WORKSPACE_REMOVED"].every(changes)).toBe(true);
+  expect(["MESSAGE_TICK", "USER_MESSAGE", "X_MESSAGE_DEAD", "CHAIN_FROZENX"].some(changes)).toBe(false);
+});
+
+test("an answer asks for them only if its message is in them", () => {
+  const stuck = { ...NO_PROBLEMS, unanswered: [owed] };
+  const asks = (tick: string, first: number, last: number, workspace = "w1"): boolean =>
+    changesProblems(frame("MESSAGE_TICK", { tick, first_seq: first, last_seq: last }, workspace), stuck);
+  expect([asks("answered", 7, 7), asks("declined", 6, 9), asks("forgotten", 7, 7)]).toEqual([true, true, true]);
+  expect([asks("answered", 8, 9), asks("answered", 7, 7, "w2"), asks("handed_over", 7, 7), asks("acked", 1, 9)]).toEqual([false, false, false, false]);
+});
+
+test("one concern an agent tells how many answers it owes, and since when", () => {
+  const stuck = { ...NO_PROBLEMS, unanswered: [owed, { ...owed, activityId: "a2", seq: 9, handedAt: "2026-03-01T08:00:00Z" }] };
+  const found = concerns({ workspaces: new Map(), chats: new Map() }, stuck);
+  expect(found).toEqual([{ workspaceId: "w1", name: "Ops", kind: "unanswered", since: "2026-03-01T08:00:00Z", unread: 2 }]);
 });

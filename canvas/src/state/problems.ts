@@ -1,6 +1,28 @@
-/** What is stuck and waits for a person's decision: messages that could not be delivered, and chains that were stopped. */
+/** What is stuck and waits for a person's decision: messages that got no answer, messages that could not be delivered, and
+ * chains that were stopped. */
 
+import type { EventFrame } from "../wire";
 import { number, text } from "./reading";
+
+/** A message that wanted an answer and has none, though it was due or was said elsewhere. */
+export interface UnansweredMessage {
+  activityId: string;
+  workspaceId: string;
+  workspaceName: string;
+  /** Its number in the log of the workspace. */
+  seq: number;
+  /** Null: from a person. */
+  sourceId: string | null;
+  summary: string;
+  /** Since when it is overdue; null: it is not yet. */
+  overdueAt: string | null;
+  /** Its agent was handed it once more. */
+  reminded: boolean;
+  handedAt: string;
+  /** What its agent said and did not send. */
+  draft: string | null;
+  template: string | null;
+}
 
 export interface DeadLetter {
   activityId: string;
@@ -26,23 +48,51 @@ export interface Chain {
 }
 
 export interface Problems {
+  unanswered: readonly UnansweredMessage[];
+  /** There are older ones than these. */
+  moreUnanswered: boolean;
   deadLetters: readonly DeadLetter[];
   /** There are older ones than these. */
   moreDeadLetters: boolean;
   chains: readonly Chain[];
 }
 
-export const NO_PROBLEMS: Problems = { deadLetters: [], moreDeadLetters: false, chains: [] };
+export const NO_PROBLEMS: Problems = { unanswered: [], moreUnanswered: false, deadLetters: [], moreDeadLetters: false, chains: [] };
 
 /** Events after which the lists are no longer true. */
-const CHANGING = /^(MESSAGE_(DEAD|REQUEUED|DISCARDED)|CHAIN_(FROZEN|RELEASED|ENDED)|WORKSPACE_REMOVED)$/;
+const CHANGING = /^(MESSAGE_(OVERDUE|DRAFTED|DEAD|REQUEUED|DISCARDED)|CHAIN_(FROZEN|RELEASED|ENDED)|WORKSPACE_REMOVED)$/;
 
-export function changesProblems(event: string): boolean {
-  return CHANGING.test(event);
+/** Messages are answered all the time; only what is in the list leaves it with that. */
+export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered }: Problems): boolean {
+  if (event !== "MESSAGE_TICK") return CHANGING.test(event);
+  const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
+  if (first === null || last === null || !ENDS.has(tick ?? "")) return false;
+  return unanswered.some(({ workspaceId, seq }) => workspaceId === workspace_id && seq >= first && seq <= last);
 }
 
-export function countProblems({ deadLetters, chains }: Problems): number {
-  return deadLetters.length + chains.length;
+const ENDS = new Set(["answered", "declined", "forgotten"]);
+
+export function countProblems({ unanswered, deadLetters, chains }: Problems): number {
+  return unanswered.length + deadLetters.length + chains.length;
+}
+
+export function unansweredOf(row: unknown): UnansweredMessage | null {
+  const [activityId, workspaceId, handedAt] = [text(row, "activity_id"), text(row, "workspace_id"), text(row, "handed_at")];
+  const seq = number(row, "seq");
+  if (activityId === null || workspaceId === null || handedAt === null || seq === null) return null;
+  return {
+    activityId,
+    workspaceId,
+    workspaceName: text(row, "workspace_name") ?? workspaceId,
+    seq,
+    sourceId: text(row, "source_id"),
+    summary: text(row, "summary") ?? "",
+    overdueAt: text(row, "overdue_at"),
+    reminded: text(row, "reminded_at") !== null,
+    handedAt,
+    draft: text(row, "draft"),
+    template: text(row, "template"),
+  };
 }
 
 export function deadLetterOf(row: unknown): DeadLetter | null {

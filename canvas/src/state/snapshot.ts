@@ -1,11 +1,14 @@
 /** A state from a snapshot, and one taken over an older state. */
 
-import type { Snapshot, SnapshotChat } from "../wire";
+import type { Snapshot, SnapshotChat, SnapshotRefusal } from "../wire";
+import { isSettled, unansweredOf } from "./answering";
+import { isOpen, ofSnapshot, type Delegation } from "./delegations";
 import { headOf } from "./lines";
-import { EMPTY_CHAT, seatOf, type Chat, type State } from "./model";
+import { EMPTY_CHAT, seatOf, type Chat, type Line, type Refused, type State } from "./model";
 
 /** The state as the snapshot says it. Of the state before, only what the snapshot does not tell is kept: lines of chats,
- * marked as having a hole where the chat went on meanwhile, and what was counted. */
+ * marked as having a hole where the chat went on meanwhile; delegations that have ended, and those that are no longer among
+ * the open ones, of which the rest is to be read; and what was counted. */
 export function applySnapshot(before: State | null, snapshot: Snapshot): State {
   const known = before?.org.id === snapshot.org.id && before.epoch === snapshot.epoch ? before : null;
   return {
@@ -16,25 +19,54 @@ export function applySnapshot(before: State | null, snapshot: Snapshot): State {
     limits: snapshot.limits,
     workspaces: new Map(snapshot.workspaces.map((each) => [each.id, { ...each, said_at: null }])),
     seats: new Map(snapshot.workspaces.map((each) => [each.id, seatOf(each)])),
-    chats: new Map(snapshot.chats.map((each) => [each.workspace_id, chatOf(each, known?.chats.get(each.workspace_id))])),
+    chats: chatsOf(snapshot, known),
+    unanswered: new Map(snapshot.unanswered.map((each) => [each.workspace_id, unansweredOf(each)])),
+    delegations: delegationsOf(snapshot, known),
+    refused: snapshot.refusals.map(refusalOf).reverse(),
+    stuckSeconds: snapshot.limits.stuck_seconds,
     gone: new Map(),
     unknownEvents: before?.unknownEvents ?? 0,
   };
+}
+
+function delegationsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<string, Delegation> {
+  const open = snapshot.delegations.map(ofSnapshot);
+  const all = new Map([...(known?.delegations ?? [])].map(([id, each]) => [id, isOpen(each) ? { ...each, whole: false } : each]));
+  // What has ended stays so, whatever an older snapshot says.
+  for (const each of open) if (isOpen(all.get(each.id) ?? each)) all.set(each.id, each);
+  return all;
+}
+
+function refusalOf({ seq, at, source_id, target_id, task_preview, limit, use, most, remedy }: SnapshotRefusal): Refused {
+  return { seq, at, sourceId: source_id, targetId: target_id, task: task_preview, limit, use, most, remedy };
+}
+
+function chatsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<string, Chat> {
+  const chats = new Map(snapshot.chats.map((each) => [each.workspace_id, chatOf(each, known?.chats.get(each.workspace_id))]));
+  // Where nobody said anything there may be delegations, of which a snapshot says nothing.
+  for (const { id } of snapshot.workspaces) {
+    const chat = known?.chats.get(id);
+    if (chat !== undefined && chat.last === null && !chats.has(id)) chats.set(id, { ...chat, loaded: false });
+  }
+  return chats;
 }
 
 function chatOf(chat: SnapshotChat, known: Chat | undefined): Chat {
   const author = chat.last.role === "agent" ? "agent" : "user";
   const { id, content, timestamp, seq } = chat.last;
   const lines = known?.lines ?? [];
-  // What happened meanwhile to messages on their way is only in the pages.
-  const underway = lines.some((line) => line.delivery !== null && line.delivery !== "acked");
-  const whole = lines.at(-1)?.id === id && !underway;
   return {
     ...EMPTY_CHAT,
     ...known,
-    loaded: known?.loaded === true && whole,
+    lines: lines.map((line) => (isOver(line) ? line : { ...line, whole: false })),
+    // What happened meanwhile to messages on their way, and what was delegated and has ended, is only in the pages.
+    loaded: false,
     unread: chat.unread,
     readSeq: chat.read_seq,
     last: headOf({ id, author, text: content, at: timestamp, seq }),
   };
+}
+
+function isOver({ obligation, whole }: Line): boolean {
+  return whole && (obligation === null || isSettled(obligation.state));
 }

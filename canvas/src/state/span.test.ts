@@ -1,11 +1,11 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Line } from "./model";
+import { UNTOLD, type Line } from "./model";
 import { around, cutOf, downwards, FOLLOWING, held, upwards, type Span } from "./span";
 
 function chat(length: number): Line[] {
-  return Array.from({ length }, (_, at) => ({ id: `a${at}`, clientId: null, author: "agent", text: "", at: "", seq: at, userName: null, attachments: [], delivery: null, trouble: null }));
+  return Array.from({ length }, (_, at) => ({ ...UNTOLD, id: `a${at}`, clientId: null, author: "agent", text: "", at: "", seq: at, userName: null, attachments: [], delivery: null, trouble: null }));
 }
 
 const shown = (span: Span, lines: Line[]): [number, number] => {

@@ -1,8 +1,10 @@
 /** For tests: a storage, and a server in a few lines. It changes its tables, journals what it did, and gives snapshots. It says by the
  * contract what events mean, independently of how the page applies them. */
 
-import { PROTOCOL, type ChatMessage, type EventFrame, type Snapshot, type SnapshotWorkspace } from "../wire";
+import { PROTOCOL, type ChatMessage, type EventFrame, type Snapshot, type SnapshotWorkspace, type TimelinePage } from "../wire";
+import { Duties, type DutyEvent, type DutyVerb } from "./duties.testing";
 import type { Vault } from "./vault";
+import { Works, type WorkVerb } from "./working.testing";
 
 const ORG = { id: "org", name: "Acme" };
 const USER = { id: "ada", name: "Ada", kind: "person", role: "owner" };
@@ -37,6 +39,9 @@ export function workspaceRow(id: string, part: Partial<SnapshotWorkspace> = {}):
     updated_at: "2026-03-01T10:00:00.000Z",
     removed_at: null,
     key: null,
+    instruction_shape: null,
+    reply_seconds: null,
+    send_drafts: false,
     current_task: null,
     last_heard_at: null,
     ...part,
@@ -58,12 +63,16 @@ export type Verb =
   | { verb: "hand_over" | "handle"; id: string; count: number }
   | { verb: "give_up" | "send_again"; id: string; at: number }
   | { verb: "log"; id: string }
-  | { verb: "prune"; id: string; keep: number };
+  | { verb: "prune"; id: string; keep: number }
+  | DutyVerb
+  | WorkVerb;
 
 export class ModelServer {
   readonly journal: EventFrame[] = [];
   private readonly rows = new Map<string, SnapshotWorkspace>();
   private readonly chats = new Map<string, ChatMessage[]>();
+  private readonly duties = new Duties();
+  private readonly works = new Works();
   /** Ids are given once. */
   private readonly used = new Set<string>();
   private readonly epoch: string;
@@ -120,6 +129,24 @@ export class ModelServer {
         return this.answer(row.id, what.text);
       case "prune":
         return this.prune(row.id, what.keep);
+      case "peer_asks":
+        return this.duties.open(row.id, this.lastSeq(row.id) + 1, `p${this.seq}`);
+      case "decline":
+      case "be_late":
+      case "draft":
+      case "send_draft":
+      case "drop_draft":
+      case "forget":
+        return this.tellDuties(row.id, this.duties.do(what));
+      case "delegate":
+        return this.rows.has(what.target) && what.target !== what.id ? this.work(what) : undefined;
+      case "hand":
+      case "give_back":
+      case "lose":
+      case "progress":
+      case "settle":
+      case "retry":
+        return this.work(what);
       case "log":
         return this.tell("ACTIVITY_LOGGED", row.id, { activity_type: "a2a_receive", status: "ok" }, "activity");
     }
@@ -133,7 +160,7 @@ export class ModelServer {
       server_time: this.now(),
       org: ORG,
       user: USER,
-      limits: { text_bytes: 262_144, name_length: 120 },
+      limits: { text_bytes: 262_144, name_length: 120, reply_seconds: 120, stuck_seconds: 600 },
       workspaces: [...this.rows.values()],
       chats: [...this.chats].flatMap(([workspace_id, lines]) => {
         const last = lines.at(-1);
@@ -141,11 +168,36 @@ export class ModelServer {
         const head = last && { id: last.id, role: last.role, content: oneLineOf(last.content), timestamp: last.timestamp, seq: last.seq };
         return head ? [{ workspace_id, unread, read_seq: 0, last: head }] : [];
       }),
+      unanswered: this.duties.unanswered(),
+      delegations: this.works.open(),
+      refusals: [],
     };
   }
 
   history(id: string): ChatMessage[] {
-    return this.chats.get(id) ?? [];
+    return (this.chats.get(id) ?? []).map((line) => {
+      const obligation = line.role === "user" ? this.duties.told(id, line.seq) : undefined;
+      return obligation === undefined ? line : { ...line, obligation };
+    });
+  }
+
+  /** What was said and what was delegated, in one order. */
+  timeline(id: string): TimelinePage["items"] {
+    const said = this.history(id).map((line) => ({ kind: "message" as const, ...line }));
+    return [...said, ...this.works.timeline(id)].sort((one, other) => one.seq - other.seq);
+  }
+
+  private work(what: WorkVerb): void {
+    for (const { event, source, id, rev, transient, payload } of this.works.do(what, this.lastSeq(what.id) + 2)) {
+      this.seq += 1;
+      this.push(event, source, payload(this.now()), { kind: "delegation", id, rev });
+      const frame = this.journal.at(-1);
+      if (transient && frame !== undefined) Object.assign(frame, { seq: undefined, prev: undefined });
+    }
+  }
+
+  private lastSeq(id: string): number {
+    return Math.max(this.chats.get(id)?.at(-1)?.seq ?? 0, this.works.lastSeq(id));
   }
 
   private create(id: string, parent: string | null): void {
@@ -169,6 +221,7 @@ export class ModelServer {
   private remove(row: SnapshotWorkspace): void {
     this.rows.delete(row.id);
     this.chats.delete(row.id);
+    this.duties.forget(row.id);
     for (const each of this.rows.values()) if (each.parent_id === row.id) this.do({ verb: "remove", id: each.id });
     this.seq += 1;
     this.push("WORKSPACE_REMOVED", row.id, { removed_at: this.now() }, { kind: "workspace", id: row.id, rev: row.rev + 1 });
@@ -186,6 +239,8 @@ export class ModelServer {
     const line = this.line(id, "agent", words);
     const payload = { message: words, workspace_id: id, name: "agent", seq: line.seq };
     this.push("AGENT_MESSAGE", id, payload, { kind: "activity", id: line.id, rev: 0 });
+    const asked = this.history(id).filter((each) => each.role === "user").map((each) => each.seq);
+    this.tellDuties(id, this.duties.answer(id, asked));
   }
 
   /** The first so many messages of a person, from the oldest that is still so far, come further. */
@@ -198,6 +253,15 @@ export class ModelServer {
     this.seq += 1;
     const payload = { tick, first_seq: first.seq, last_seq: last.seq, at: this.now() };
     this.push("MESSAGE_TICK", id, payload, { kind: "inbox", id, rev: 0 });
+    for (const line of this.asked(id, [tick]).filter(within)) this.duties.open(id, line.seq, line.id);
+  }
+
+  private tellDuties(id: string, events: readonly DutyEvent[]): void {
+    for (const { event, seq, activityId, payload } of events) {
+      this.seq += 1;
+      const about = { activity_id: activityId, seq, ...payload };
+      this.push(event, id, { ...about, at: this.now() }, { kind: "activity", id: activityId, rev: 0 });
+    }
   }
 
   private single(id: string, event: string, from: readonly string[], delivery: string, at: number): void {
@@ -216,7 +280,7 @@ export class ModelServer {
   }
 
   private mark(id: string, change: (line: ChatMessage) => ChatMessage): void {
-    this.chats.set(id, this.history(id).map(change));
+    this.chats.set(id, (this.chats.get(id) ?? []).map(change));
   }
 
   /** Old lines go, but never the last. */
@@ -233,7 +297,7 @@ export class ModelServer {
   private line(id: string, role: "user" | "agent", content: string): ChatMessage {
     this.seq += 1;
     const lines = this.chats.get(id) ?? [];
-    const seq = (lines.at(-1)?.seq ?? 0) + 2;
+    const seq = this.lastSeq(id) + 2;
     const own = role === "user" ? { user: USER.name, client_id: `c${this.seq}`, delivery: "stored" } : {};
     const line: ChatMessage = { id: `a${this.seq}`, role, content, timestamp: this.now(), seq, ...own };
     this.chats.set(id, [...lines, line]);
@@ -252,7 +316,7 @@ export class ModelServer {
   }
 
   private push(event: string, id: string, payload: unknown, entity: EventFrame["entity"], client_id?: string): void {
-    const frame = { event, workspace_id: id, timestamp: this.now(), payload, entity, seq: this.seq, prev: this.journal.at(-1)?.seq ?? 0 };
+    const frame = { event, workspace_id: id, timestamp: this.now(), payload, entity, seq: this.seq, prev: this.journal.findLast((each) => each.seq !== undefined)?.seq ?? 0 };
     this.journal.push(client_id === undefined ? frame : { ...frame, client_id });
   }
 

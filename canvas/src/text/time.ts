@@ -27,6 +27,26 @@ export function duration(from: string, now: number): string {
   return days === 1 ? "1 day" : `${days} days`;
 }
 
+/** "0:42", "12:05", "1:02:03", "3 days". */
+export function stopwatch(from: string, to: number): string {
+  const age = to - Date.parse(from);
+  return Number.isNaN(age) ? "" : seconds(age / 1_000);
+}
+
+/** The same of a number of seconds. */
+export function seconds(count: number): string {
+  const hours = Math.floor(count / 3_600);
+  return hours >= 48 ? `${Math.floor(hours / 24)} days` : inHours(count);
+}
+
+/** The same in hours, however many they are: of two times each the difference is seen. */
+export function inHours(count: number): string {
+  const whole = Math.max(0, Math.floor(count));
+  const [hours, minutes, rest] = [Math.floor(whole / 3_600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (part: number): string => String(part).padStart(2, "0");
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
 /** The time of day and the full date with its zone, for those who need to know exactly. */
 export function absolute(at: string, zone?: string): string {
   const time = Date.parse(at);

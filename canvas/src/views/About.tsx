@@ -1,6 +1,6 @@
 /** All that is known of an agent and its seat. */
 
-import type { ReactNode } from "react";
+import { lazy, Suspense, type ReactNode } from "react";
 import { useData, useDesk } from "../app";
 import { CopyButton } from "../parts/CopyButton";
 import { Link } from "../parts/Link";
@@ -16,6 +16,8 @@ import css from "./About.module.css";
 import { SeatActions } from "./SeatActions";
 import { treeOf } from "./useOrg";
 
+const SeatInstructions = lazy(() => import("../instructions/SeatInstructions"));
+
 export function About({ workspace }: { workspace: Workspace }) {
   const { maySend } = useDesk();
   return (
@@ -23,6 +25,13 @@ export function About({ workspace }: { workspace: Workspace }) {
       <Life workspace={workspace} />
       <Card card={workspace.agent_card} />
       <Seat workspace={workspace} />
+      {maySend && (
+        <Section title="Its answers">
+          <Suspense fallback={<p className={css.none}>Reading…</p>}>
+            <SeatInstructions workspace={workspace} />
+          </Suspense>
+        </Section>
+      )}
       {maySend && (
         <Section title="Change it">
           <SeatActions workspace={workspace} />

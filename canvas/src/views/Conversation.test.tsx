@@ -151,13 +151,13 @@ test("opening a chat reads it, and the server is told once", async () => {
 
 test("history that cannot be read says why, and can be tried again", async () => {
   const made = bench().load();
-  const history = vi.spyOn(made.api, "history").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
+  const timeline = vi.spyOn(made.api, "timeline").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
   made.show(<Conversation workspaceId="a" />);
   await settled();
   expect(screen.getByText("The store is busy.")).toBeTruthy();
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
   await settled();
-  expect(history).toHaveBeenCalledTimes(2);
+  expect(timeline).toHaveBeenCalledTimes(2);
   expect(screen.getByText("No messages yet")).toBeTruthy();
 });
 
@@ -169,4 +169,86 @@ test("of ten thousand messages few are in the document", async () => {
   await settled();
   expect(within(list()).getAllByRole("listitem").length).toBeLessThan(300);
   expect(screen.getByText("message 9999")).toBeTruthy();
+});
+
+/** A layout of lines 100 pixels high, of which three are seen. A browser scrolls at once and tells of it a frame later. */
+function layOut(): HTMLElement {
+  const lineOf = (element: Element): number => bodies().findIndex((line) => line === element);
+  vi.spyOn(HTMLElement.prototype, "offsetHeight", "get").mockReturnValue(100);
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(300);
+  vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => bodies().length * 100);
+  vi.spyOn(HTMLElement.prototype, "offsetTop", "get").mockImplementation(function (this: HTMLElement) {
+    return lineOf(this) * 100;
+  });
+  const scroller = list().parentElement;
+  if (scroller === null) throw new Error("the list stands in no scroller");
+  return scroller;
+}
+
+/** A chat of many lines that is looked at where it ends. */
+async function atTheEnd(): Promise<{ made: Bench; scroller: HTMLElement }> {
+  const made = bench();
+  for (let turn = 0; turn < 20; turn += 1) made.server.do({ verb: "answer", id: "a", text: `message ${turn}` });
+  made.load();
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  const scroller = layOut();
+  made.server.do({ verb: "answer", id: "a", text: "one more, and the page stands at its end" });
+  made.deliver();
+  return { made, scroller };
+}
+
+test.each([
+  ["at the end, and goes up", [], 700],
+  ["in the middle, and goes down", [500], 800],
+  ["in the middle, and goes up", [900], 400],
+])("who is %s, is not thrown back by what is drawn before the browser tells of it", async (_, before, to) => {
+  const { made, scroller } = await atTheEnd();
+  expect(scroller.scrollTop).toBeGreaterThan(1_700);
+  for (const at of before) {
+    scroller.scrollTop = at;
+    fireEvent.scroll(scroller);
+  }
+  fireEvent.wheel(scroller);
+  scroller.scrollTop = to;
+  made.server.do({ verb: "answer", id: "a", text: "and one that comes just then" });
+  made.deliver();
+  expect(scroller.scrollTop).toBe(to);
+});
+
+test("a list that became shorter than it was scrolled is followed on", async () => {
+  const { made, scroller } = await atTheEnd();
+  scroller.scrollTop = 700;
+  made.server.do({ verb: "answer", id: "a", text: "and one that comes just then" });
+  made.deliver();
+  expect(scroller.scrollTop).toBeGreaterThan(1_700);
+});
+
+test.each([
+  ["seen, stays seen", 2_150, 2_150],
+  ["further up than what is seen, is not looked back for", 600, 2_200],
+])("what has the focus and is %s while the page follows the end", async (_, at, to) => {
+  const { made, scroller } = await atTheEnd();
+  const focused = within(list()).getAllByRole("button")[0] as HTMLElement;
+  focused.focus();
+  vi.spyOn(focused, "getBoundingClientRect").mockImplementation(() => new DOMRect(0, at - scroller.scrollTop, 20, 20));
+  made.server.do({ verb: "answer", id: "a", text: "and one that comes just then" });
+  made.deliver();
+  expect(scroller.scrollTop).toBe(to);
+});
+
+test("where the keyboard's focus holds a chat back from its end, the page says what is new", async () => {
+  const { made, scroller } = await atTheEnd();
+  const focused = within(list()).getAllByRole("button")[0] as HTMLElement;
+  focused.focus();
+  vi.spyOn(focused, "getBoundingClientRect").mockImplementation(() => new DOMRect(0, -50, 20, 900));
+  const at = scroller.scrollHeight - scroller.clientHeight;
+  scroller.scrollTop = at;
+  fireEvent.scroll(scroller);
+  made.server.do({ verb: "answer", id: "a", text: "and one that comes just then" });
+  made.deliver();
+  made.server.do({ verb: "answer", id: "a", text: "and one more" });
+  made.deliver();
+  expect(scroller.scrollTop).toBe(at);
+  expect(screen.getByRole("button", { name: /^\d new$/ })).toBeTruthy();
 });

@@ -1,21 +1,23 @@
 /** The chat with one agent: what was said, what is on its way, and where to write. */
 
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
 import { useNow } from "../parts/now";
 import { Notice } from "../parts/Notice";
-import { conversationItems } from "../state/conversation";
+import { partOf } from "../state/answering";
+import { choicesOf, conversationItems } from "../state/conversation";
 import { waitingFor } from "../state/delivery";
-import { EMPTY_CHAT } from "../state/model";
+import { EMPTY_CHAT, type Chat } from "../state/model";
 import { useStored } from "../state/store";
 import { wordsOf } from "../live/api";
 import { Composer } from "./Composer";
 import css from "./Conversation.module.css";
+import { DelegationItem } from "./DelegationItem";
 import { MessageItem } from "./MessageItem";
 import { useTranscript } from "./useTranscript";
 import { useDrop } from "./useDrop";
-import { useReading, useSpokenArrivals } from "./useReading";
+import { useReading, useSpokenArrivals, useSpokenWork } from "./useReading";
 
 interface Props {
   workspaceId: string;
@@ -34,11 +36,15 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   const { problem, retry } = useNewest(workspaceId, chat.loaded);
   const transcript = useTranscript({ workspaceId, chat, unsent: unsent.length, messageId });
   const newAfter = useReading(workspaceId, chat, transcript.following);
+  useParts(workspaceId, chat);
   useSpokenArrivals(workspace?.name ?? "", chat.lines, chat.loaded);
+  const delegations = useData((state) => state.delegations);
+  useSpokenWork(workspace?.name ?? "An agent", transcript.lines, delegations, chat.loaded);
   const items = useMemo(
-    () => conversationItems({ lines: transcript.lines, unsent: transcript.atEnd ? unsent : [], newAfter, now }),
-    [transcript.lines, transcript.atEnd, unsent, newAfter, now],
+    () => conversationItems({ lines: transcript.lines, unsent: transcript.atEnd ? unsent : [], delegations, newAfter, now }),
+    [transcript.lines, transcript.atEnd, unsent, delegations, newAfter, now],
   );
+  const choices = useMemo(() => choicesOf(chat.lines, unsent), [chat.lines, unsent]);
   const name = workspace?.name ?? "this agent";
   const me = desk.session.user.name;
   const waits = workspace === undefined ? null : waitingFor(workspace, now);
@@ -68,6 +74,10 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                       </li>
                     );
                   }
+                  if (item.kind === "delegation") {
+                    const marked = item.delegation.id === messageId;
+                    return <DelegationItem key={item.key} delegation={item.delegation} sourceName={name} tabStop={at === items.length - 1} marked={marked} />;
+                  }
                   return (
                     <MessageItem
                       key={item.key}
@@ -77,6 +87,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                       ownName={me}
                       tabStop={at === items.length - 1}
                       waits={waits}
+                      chosen={item.id === null ? null : (choices.get(item.id) ?? null)}
                       marked={item.id !== null && item.id === messageId}
                       onRetry={() => void desk.outbox.retry(item.key)}
                       onDiscard={() => desk.discard(item.key)}
@@ -121,6 +132,25 @@ function useNewest(workspaceId: string, loaded: boolean): { problem: string | nu
     );
   }, [desk, workspaceId, loaded, mode, turn]);
   return { problem, retry: () => setTurn((each) => each + 1) };
+}
+
+/** So many milliseconds are given to events that come together. */
+const GATHER_MS = 150;
+
+/** Events tell of some things only that they happened; the rest is read, once for each. */
+function useParts(workspaceId: string, chat: Chat): void {
+  const desk = useDesk();
+  const asked = useRef(new Set<string>());
+  const part = chat.loaded ? partOf(chat)?.line : undefined;
+  const what = part === undefined ? null : `${part.id} ${part.toldBy}`;
+  useEffect(() => {
+    if (what === null || asked.current.has(what)) return;
+    const timer = setTimeout(() => {
+      asked.current.add(what);
+      desk.readPart(workspaceId).catch(() => asked.current.delete(what));
+    }, GATHER_MS);
+    return () => clearTimeout(timer);
+  }, [desk, workspaceId, what]);
 }
 
 function Empty({ loaded, problem, name, onRetry }: { loaded: boolean; problem: string | null; name: string; onRetry: () => void }) {

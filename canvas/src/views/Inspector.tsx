@@ -1,33 +1,38 @@
 /** The agent that was opened, beside the organisation. */
 
-import { useEffect, useRef, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { useData } from "../app";
 import { Avatar } from "../parts/Avatar";
 import { Badge } from "../parts/Badge";
 import { Button, IconButton } from "../parts/Button";
 import { useLayer } from "../parts/keys";
+import { later } from "../parts/later";
 import { Notice } from "../parts/Notice";
 import { Standing } from "../parts/Standing";
 import { Tabs } from "../parts/Tabs";
 import { NARROW, useMedia } from "../parts/useMedia";
+import type { Panel } from "../router";
+import { isOpen } from "../state/delegations";
 import type { Workspace } from "../state/model";
 import { standingOf, taskOf } from "../state/standing";
-import { About } from "./About";
+import { worksOf } from "../state/working";
 import { Conversation } from "./Conversation";
 import css from "./Inspector.module.css";
 
-type Tab = "chat" | "about";
+const About = later(() => import("./AgentTabs").then((found) => found.About));
+const WorkTab = later(() => import("./AgentTabs").then((found) => found.WorkTab));
 
 interface Props {
   workspaceId: string;
-  tab: Tab;
-  onTab: (tab: Tab) => void;
+  tab: Panel;
+  onTab: (tab: Panel) => void;
   onClose: () => void;
 }
 
 export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
   const workspace = useData((state) => state.workspaces.get(workspaceId));
   const unread = useData((state) => state.chats.get(workspaceId)?.unread ?? 0);
+  const working = useData((state) => (worksOf(state.delegations).get(workspaceId) ?? []).filter(isOpen).length);
   const narrow = useMedia(NARROW);
   const [wide, setWide] = useState(false);
   const heading = useRef<HTMLHeadingElement>(null);
@@ -67,12 +72,24 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
                 </>
               ),
             },
+            {
+              name: "work",
+              label: (
+                <>
+                  Work <Badge unread={working} word="open" />
+                </>
+              ),
+            },
             { name: "about", label: "About" },
           ]}
           current={tab}
           onChange={onTab}
         >
-          {tab === "chat" ? <Conversation workspaceId={workspaceId} /> : <About workspace={workspace} />}
+          {tab === "chat" && <Conversation workspaceId={workspaceId} />}
+          <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
+            {tab === "work" && <WorkTab workspaceId={workspaceId} />}
+            {tab === "about" && <About workspace={workspace} />}
+          </Suspense>
         </Tabs>
       )}
     </aside>

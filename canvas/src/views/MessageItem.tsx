@@ -1,20 +1,24 @@
 /** One message. Made from history and made from a live event it is the same. */
 
-import { memo } from "react";
+import { memo, useState } from "react";
 import { useDesk } from "../app";
 import { Avatar } from "../parts/Avatar";
-import { Button } from "../parts/Button";
+import { Button, IconButton } from "../parts/Button";
 import { CopyButton } from "../parts/CopyButton";
-import { Icon } from "../parts/Icon";
 import { Link } from "../parts/Link";
 import { MessageText } from "../parts/MessageText";
 import { Time } from "../parts/Time";
 import { hrefOf } from "../router";
-import type { Message, Tick } from "../state/conversation";
+import type { Obligation } from "../state/owed";
+import type { Message } from "../state/conversation";
 import { useSelected } from "../state/store";
 import { exact } from "../text/time";
+import { DraftCard } from "./DraftCard";
 import { FileItem } from "./FileItem";
 import css from "./MessageItem.module.css";
+import { Options } from "./Options";
+import { TickMark } from "./TickMark";
+import { templateIdOf, toldWords } from "./tickWords";
 
 interface Props {
   message: Message;
@@ -25,12 +29,16 @@ interface Props {
   marked: boolean;
   /** What it waits for while it is only stored. */
   waits: string | null;
+  /** Of a question with options: which one was chosen. */
+  chosen: number | null;
   onRetry: () => void;
   onDiscard: () => void;
 }
 
 export const MessageItem = memo(
-  function MessageItem({ message, workspaceId, agentName, ownName, tabStop, marked, waits, onRetry, onDiscard }: Props) {
+  function MessageItem({ message, workspaceId, agentName, ownName, tabStop, marked, waits, chosen, onRetry, onDiscard }: Props) {
+    const [told, setTold] = useState(false);
+    const { id, obligation } = message;
     const fromAgent = message.author === "agent";
     const author = fromAgent ? agentName : (message.userName ?? ownName);
     const classes = [css.message, fromAgent ? "" : css.user, message.joined ? css.joined : "", marked ? css.marked : ""];
@@ -48,7 +56,14 @@ export const MessageItem = memo(
               <FileItem key={place} file={file} place={place} clientId={message.tick === "sending" ? message.clientId : null} />
             ))}
           </div>
-          {message.tick !== null && <TickMark tick={message.tick} waits={waits} />}
+          {id !== null && message.options.length > 0 && (
+            <Options workspaceId={workspaceId} questionId={id} options={message.options} chosen={chosen} />
+          )}
+          {message.tick !== null && <TickMark tick={message.tick} obligation={obligation} waits={waits} />}
+          {told && obligation !== null && <Told obligation={obligation} />}
+          {id !== null && obligation?.draft && (
+            <DraftCard asked={{ workspaceId, activityId: id }} draft={obligation.draft} agentName={agentName} />
+          )}
           {message.tick === "sending" && message.attachments.length > 0 && <StopSending clientId={message.key} />}
           {message.tick === "dead" && (
             <p className={css.failed}>
@@ -67,8 +82,11 @@ export const MessageItem = memo(
         </div>
         <div className={css.tools}>
           <span>{exact(message.at)}</span>
+          {obligation !== null && (
+            <IconButton icon="book" label="What it was told with" aria-expanded={told} onClick={() => setTold(!told)} />
+          )}
           <CopyButton text={message.text} label="Copy message" />
-          {message.id !== null && <CopyButton text={linkTo(workspaceId, message.id)} label="Copy link to message" icon="link" />}
+          {id !== null && <CopyButton text={linkTo(workspaceId, id)} label="Copy link to message" icon="link" />}
         </div>
       </li>
     );
@@ -78,14 +96,26 @@ export const MessageItem = memo(
     before.agentName === after.agentName &&
     before.tabStop === after.tabStop &&
     before.marked === after.marked &&
+    before.chosen === after.chosen &&
     (before.waits === after.waits || after.message.tick !== "stored"),
 );
 
 /** Lists are made anew with every change; a message that says the same is not drawn again. */
 function sameMessage(one: Message, other: Message): boolean {
-  const names = ["key", "id", "text", "at", "tick", "reason", "joined", "userName", "author"] as const;
+  const names = ["key", "id", "text", "at", "tick", "reason", "joined", "userName", "author", "obligation", "options"] as const;
   const sameFiles = one.attachments.length === other.attachments.length;
   return sameFiles && names.every((name) => one[name] === other[name]) && one.attachments.every((file, place) => file.uri === other.attachments[place]?.uri);
+}
+
+/** Of which instructions the agent got this message, and what they cost. */
+function Told({ obligation }: { obligation: Obligation }) {
+  const words = toldWords(obligation);
+  if (words === null || obligation.template === null) return <p className={css.told}>It came without instructions.</p>;
+  return (
+    <p className={css.told}>
+      Told with <Link to={{ view: "instructions", templateId: templateIdOf(obligation.template) }}>{words}</Link>
+    </p>
+  );
 }
 
 /** While its files are being sent, a message can still be held back. */
@@ -104,23 +134,4 @@ function StopSending({ clientId }: { clientId: string }) {
 
 function linkTo(workspaceId: string, messageId: string): string {
   return location.origin + hrefOf({ view: "chats", workspaceId, messageId });
-}
-
-const TICKS = {
-  sending: { icon: "clock", word: "Sending" },
-  stored: { icon: "check", word: "Stored" },
-  handed_over: { icon: "checks", word: "Delivered" },
-  acked: { icon: "checks", word: "Handled" },
-  dead: { icon: "warning", word: "Not delivered" },
-  not_sent: { icon: "warning", word: "Not sent" },
-} as const;
-
-function TickMark({ tick, waits }: { tick: Tick; waits: string | null }) {
-  const { icon, word } = TICKS[tick];
-  return (
-    <span className={`${css.tick} ${tick === "not_sent" || tick === "dead" ? css.bad : ""}`}>
-      <Icon name={icon} size={12} />
-      {tick === "stored" && waits !== null ? `Stored, queued: ${waits}` : word}
-    </span>
-  );
 }

@@ -2,15 +2,17 @@
 
 import { useCallback, useEffect, useRef } from "react";
 import { useApp } from "../app";
+import { later } from "../parts/later";
 import { NARROW, useMedia } from "../parts/useMedia";
 import type { Place } from "../router";
 import { Scene } from "../scene/Scene";
 import { ancestorsOf } from "../state/tree";
-import { FirstRun } from "./FirstRun";
 import { Inspector } from "./Inspector";
 import css from "./OrgView.module.css";
 import { Outline } from "./Outline";
 import { useOrg, type Org } from "./useOrg";
+
+const FirstRun = later(() => import("./FirstRun").then((found) => found.FirstRun));
 
 type OrgPlace = Extract<Place, { view: "org" }>;
 

@@ -7,6 +7,7 @@ import { Badge } from "../parts/Badge";
 import { Icon } from "../parts/Icon";
 import { Glyph } from "../parts/Standing";
 import { NARROW, useMedia } from "../parts/useMedia";
+import { countUnanswered } from "../state/answering";
 import { standingOf, WORDS } from "../state/standing";
 import { typeAhead, type Row } from "../state/rows";
 import type { Seat } from "../state/model";
@@ -141,6 +142,7 @@ interface RowProps extends Row {
 const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded, top, isActive, isSelected, onPress }: RowProps) {
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
+  const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
   if (!workspace) return null;
   const standing = standingOf(workspace);
   const place: React.CSSProperties & Record<"--level", number> = { "--level": level };
@@ -163,6 +165,7 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
       </span>
       <Glyph standing={standing} />
       <span className={css.name}>{workspace.name}</span>
+      <Badge unread={unanswered} word="without an answer" wrong />
       <Badge unread={unread} />
       <span className={css.word}>{WORDS[standing]}</span>
     </div>

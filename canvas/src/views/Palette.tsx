@@ -1,7 +1,7 @@
-/** Finds agents, chats and commands by a few letters. */
+/** Finds agents, chats, open work and commands by a few letters. */
 
 import { useId, useMemo, useState, type KeyboardEvent } from "react";
-import { useApp, useData } from "../app";
+import { useApp, useData, useDesk } from "../app";
 import { Badge } from "../parts/Badge";
 import { Dialog } from "../parts/Dialog";
 import { Icon } from "../parts/Icon";
@@ -9,6 +9,7 @@ import { Glyph } from "../parts/Standing";
 import { ORG, type Place } from "../router";
 import { find, type Command, type Found } from "../state/finding";
 import { standingOf } from "../state/standing";
+import { openOnes } from "../state/working";
 import css from "./Palette.module.css";
 
 interface Action extends Command {
@@ -23,7 +24,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [at, setAt] = useState(0);
   const id = useId();
   const commands = useCommands();
-  const found = useMemo(() => find(words, workspaces, chats, commands), [words, workspaces, chats, commands]);
+  const works = useData((state) => openOnes(state.delegations));
+  const found = useMemo(() => find(words, workspaces, chats, commands, works), [words, workspaces, chats, commands, works]);
   const current = Math.min(at, found.length - 1);
 
   const choose = (item: Found | undefined): void => {
@@ -94,6 +96,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
 }
 
 function placeOf(item: Exclude<Found, { kind: "command" }>): Place {
+  if (item.kind === "work") return { view: "delegation", id: item.delegation.id, node: null };
   if (item.kind === "chat") return { view: "chats", workspaceId: item.workspace.id, messageId: null };
   return { view: "org", focus: item.workspace.id, panel: "chat", filter: "" };
 }
@@ -105,6 +108,15 @@ function Content({ item }: { item: Found }) {
         <Icon name="right" size={14} />
         <span className={css.name}>{item.command.name}</span>
         <span className={css.hint}>{item.command.hint}</span>
+      </>
+    );
+  }
+  if (item.kind === "work") {
+    return (
+      <>
+        <Icon name="below" size={14} />
+        <span className={css.name}>{item.delegation.task}</span>
+        <span className={css.hint}>Work of {item.target}</span>
       </>
     );
   }
@@ -120,6 +132,7 @@ function Content({ item }: { item: Found }) {
 
 function useCommands(): readonly Action[] {
   const { router, settings } = useApp();
+  const owner = useDesk().session.user.role === "owner";
   return useMemo(() => {
     const goTo = (name: string, place: Place): Action => ({ name, hint: "Go to", run: () => router.go(place) });
     const theme = (name: string, choice: "light" | "dark" | "system"): Action => ({
@@ -131,11 +144,12 @@ function useCommands(): readonly Action[] {
       goTo("Organisation", ORG),
       goTo("Chats", { view: "chats", workspaceId: null, messageId: null }),
       goTo("Problems", { view: "problems" }),
+      ...(owner ? [goTo("Instructions", { view: "instructions", templateId: null })] : []),
       goTo("Connect an agent", { view: "connect" }),
       goTo("Settings", { view: "settings" }),
       theme("Light colours", "light"),
       theme("Dark colours", "dark"),
       theme("Colours as the system", "system"),
     ];
-  }, [router, settings]);
+  }, [router, settings, owner]);
 }

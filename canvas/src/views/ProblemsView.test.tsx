@@ -1,7 +1,7 @@
 import { fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { Refusal } from "../live/api";
-import { chainOf, deadLetterOf, NO_PROBLEMS, type Problems } from "../state/problems";
+import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, type Problems, type UnansweredMessage } from "../state/problems";
 import { ProblemsView } from "./ProblemsView";
 import { Bench, settled } from "./testing";
 
@@ -10,7 +10,11 @@ const LETTER = deadLetterOf({
   reason: "unreachable", detail: "connection refused", attempts: 12, died_at: "2026-03-01T10:00:00Z",
 });
 const CHAIN = chainOf({ root_id: "r", workspace_id: "a", reason: "hops", hops: 24, messages: 25, frozen_at: "2026-03-01T10:00:00Z" });
-const STUCK = { deadLetters: [LETTER], moreDeadLetters: false, chains: [CHAIN] } as Problems;
+const STUCK = { ...NO_PROBLEMS, deadLetters: [LETTER], chains: [CHAIN] } as Problems;
+const OWED = unansweredOf({
+  activity_id: "m7", workspace_id: "a", workspace_name: "Agent a", seq: 7, source_id: null, summary: "Is it <b>done</b>?",
+  handed_at: "2026-03-01T09:00:00Z", overdue_at: "2026-03-01T10:00:00Z", reminded_at: "2026-03-01T09:30:00Z", draft: "Yes, <i>all</i> of it", template: "codex-default@2",
+}) as UnansweredMessage;
 
 function bench(role = "owner", answers: Problems[] = [NO_PROBLEMS]): Bench {
   const made = new Bench({ role });
@@ -85,4 +89,67 @@ test("events that come while the lists are read lead to one more reading, not to
   await first;
   expect(made.desk.stuck.get()).toBe(STUCK);
   expect(read).toHaveBeenCalledTimes(2);
+});
+
+function owing(more: Partial<UnansweredMessage> = {}, role = "operator"): Bench {
+  const made = bench(role);
+  made.desk.stuck.set({ ...NO_PROBLEMS, unanswered: [{ ...OWED, ...more }] });
+  return made;
+}
+
+const section = (): HTMLElement => screen.getByRole("region", { name: "No answer" });
+
+test("a message without an answer shows what its agent said elsewhere, and one press sends it", async () => {
+  const made = owing();
+  const send = vi.spyOn(made.api, "sendDraft").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  const row = within(section()).getByRole("listitem");
+  expect(row.textContent).toContain("Is it <b>done</b>?");
+  expect(row.textContent).toContain("Yes, <i>all</i> of it");
+  expect(row.textContent).toContain("The answer is overdue, and a reminder did not help. It was told with codex-default@2");
+  fireEvent.click(within(row).getByRole("button", { name: "Send the draft" }));
+  await settled();
+  expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" }, null);
+  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+});
+
+test("a draft can be changed before it is sent, and left as it was", async () => {
+  const made = owing();
+  const send = vi.spyOn(made.api, "sendDraft").mockRejectedValueOnce(new Refusal(409, null, "It was answered meanwhile."));
+  made.show(<ProblemsView />);
+  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  const words = screen.getByRole("textbox", { name: "Answer to send" });
+  expect(words).toHaveProperty("value", "Yes, <i>all</i> of it");
+  fireEvent.change(words, { target: { value: "  " } });
+  expect(screen.getByRole("button", { name: "Send this" })).toHaveProperty("disabled", true);
+  fireEvent.click(screen.getByRole("button", { name: "Leave it as it was" }));
+  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  fireEvent.change(screen.getByRole("textbox", { name: "Answer to send" }), { target: { value: "Yes." } });
+  fireEvent.click(screen.getByRole("button", { name: "Send this" }));
+  await settled();
+  expect(send).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" }, "Yes.");
+  expect(within(section()).getByRole("alert").textContent).toBe("It was answered meanwhile.");
+});
+
+test("a draft that nobody should get is discarded", async () => {
+  const made = owing({ overdueAt: null });
+  const discard = vi.spyOn(made.api, "discardDraft").mockResolvedValue({});
+  made.show(<ProblemsView />);
+  expect(section().textContent).toContain("It was answered outside Molecule");
+  fireEvent.click(screen.getByRole("button", { name: "Discard" }));
+  await settled();
+  expect(discard).toHaveBeenCalledExactlyOnceWith({ workspaceId: "a", activityId: "m7" });
+  expect(screen.getByText("Nothing is stuck")).toBeTruthy();
+});
+
+test("who may only look reads the draft and is told who may send it", () => {
+  owing({}, "viewer").show(<ProblemsView />);
+  expect(screen.queryByRole("button")).toBeNull();
+  expect(section().textContent).toContain("An operator of the organisation can send it.");
+});
+
+test("a message of an agent that got no answer leads to no chat of a person", () => {
+  owing({ sourceId: "b", draft: null }).show(<ProblemsView />);
+  expect(within(section()).queryByRole("link", { name: "Open it in the chat" })).toBeNull();
+  expect(section().textContent).toContain("from an agent that is gone");
 });

@@ -1,4 +1,5 @@
-/** What is stuck and waits for a person: messages that could not be delivered, and chains that were stopped. */
+/** What is stuck and waits for a person: messages without an answer, messages that could not be delivered, and chains that
+ * were stopped. */
 
 import { useState, type ReactNode } from "react";
 import { useData, useDesk } from "../app";
@@ -8,19 +9,25 @@ import { Dialog } from "../parts/Dialog";
 import { Link } from "../parts/Link";
 import { Notice } from "../parts/Notice";
 import { Time } from "../parts/Time";
-import { chainWords, countProblems, reasonWords, type Chain, type DeadLetter } from "../state/problems";
+import { chainWords, countProblems, reasonWords, type Chain, type DeadLetter, type UnansweredMessage } from "../state/problems";
 import { useStored } from "../state/store";
+import { countWork } from "../state/working";
 import { plural } from "../text/words";
+import { DraftCard } from "./DraftCard";
 import css from "./ProblemsView.module.css";
 import { DeedProblem, useDeed, type Deed } from "./useDeed";
+import { useWorkProblems } from "./useWorkProblems";
+import { WorkProblems } from "./WorkProblems";
 
 export function ProblemsView() {
   const desk = useDesk();
   const stuck = useStored(desk.stuck);
-  if (countProblems(stuck) === 0) {
+  const work = useWorkProblems();
+  if (countProblems(stuck) + countWork(work) === 0) {
     return (
       <Notice icon="check" title="Nothing is stuck">
-        Messages that cannot be delivered, and agents that write to each other without end, appear here.
+        Messages that get no answer or cannot be delivered, work that fails or does not go on, and agents that write to each other without end,
+        appear here.
       </Notice>
     );
   }
@@ -28,6 +35,15 @@ export function ProblemsView() {
     <div className={css.problems}>
       <div className={css.inside}>
         <h2 className={css.title}>Problems</h2>
+        {stuck.unanswered.length > 0 && (
+          <Section title="No answer" lead="These messages wanted an answer. What an agent said elsewhere is kept: nobody has got it until you send it.">
+            {stuck.unanswered.map((each) => (
+              <UnansweredRow key={each.activityId} message={each} />
+            ))}
+            {stuck.moreUnanswered && <li className={css.more}>Older ones appear when these are dealt with.</li>}
+          </Section>
+        )}
+        <WorkProblems problems={work} />
         {stuck.chains.length > 0 && (
           <Section title="Stopped chains" lead="Agents wrote to each other until a limit was reached. Nothing of these chains goes on until you decide.">
             {stuck.chains.map((each) => (
@@ -55,6 +71,36 @@ function Section({ title, lead, children }: { title: string; lead: string; child
       <p className={css.lead}>{lead}</p>
       <ul className={css.rows}>{children}</ul>
     </section>
+  );
+}
+
+function UnansweredRow({ message }: { message: UnansweredMessage }) {
+  const { readStuck } = useStuck();
+  const { workspaceId, workspaceName, activityId, sourceId, overdueAt, draft, template } = message;
+  const name = useData((state) => state.workspaces.get(workspaceId)?.name) ?? workspaceName;
+  return (
+    <li className={css.row}>
+      <p className={css.head}>
+        <SeatLink id={workspaceId} name={workspaceName} />
+        <Sender id={sourceId} />
+        <Time at={message.handedAt} className={css.time} />
+      </p>
+      <p className={css.words}>
+        <bdi>{message.summary}</bdi>
+      </p>
+      <p className={css.why}>
+        {overdueAt === null ? "It was answered outside Molecule" : `The answer is overdue${message.reminded ? ", and a reminder did not help" : ""}`}
+        {template !== null && `. It was told with ${template}`}
+      </p>
+      {draft !== null && <DraftCard asked={{ workspaceId, activityId }} draft={draft} agentName={name} onDone={readStuck} />}
+      {sourceId === null && (
+        <p className={css.from}>
+          <Link className={css.open} to={{ view: "chats", workspaceId, messageId: activityId }}>
+            Open it in the chat
+          </Link>
+        </p>
+      )}
+    </li>
   );
 }
 

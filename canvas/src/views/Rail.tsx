@@ -8,18 +8,25 @@ import { Mark } from "../parts/Mark";
 import { ORG, type Place } from "../router";
 import { countProblems } from "../state/problems";
 import { useStored } from "../state/store";
+import { countWork } from "../state/working";
+import { useWorkProblems } from "./useWorkProblems";
 import css from "./Rail.module.css";
 
 interface Item {
   to: Place;
   icon: IconName;
   label: string;
+  /** Where the label is too long for the rail: the same with a place to break it. */
+  shown?: string;
+  /** Only owners have something to do there. On narrow screens the settings lead to it. */
+  owners?: boolean;
 }
 
 const ITEMS: readonly Item[] = [
   { to: ORG, icon: "org", label: "Org" },
   { to: { view: "chats", workspaceId: null, messageId: null }, icon: "chats", label: "Chats" },
   { to: { view: "problems" }, icon: "warning", label: "Problems" },
+  { to: { view: "instructions", templateId: null }, icon: "book", label: "Instructions", shown: "Instruc\u00adtions", owners: true },
   { to: { view: "connect" }, icon: "connect", label: "Connect" },
   { to: { view: "settings" }, icon: "settings", label: "Settings" },
 ];
@@ -27,18 +34,18 @@ const ITEMS: readonly Item[] = [
 export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () => void }) {
   const { view } = usePlace();
   const { session, stuck } = useDesk();
-  const problems = countProblems(useStored(stuck));
+  const problems = countProblems(useStored(stuck)) + countWork(useWorkProblems());
   return (
     <nav className={css.rail} aria-label="Main">
       <span className={css.mark} title={`Molecule ${session.version}`}>
         <Mark />
       </span>
       <ul className={css.items}>
-        {ITEMS.map((item) => (
-          <li key={item.label} className={item.label === "Settings" ? css.last : undefined}>
-            <Link to={item.to} className={css.item} aria-current={item.to.view === view ? "page" : undefined}>
+        {ITEMS.filter((item) => !item.owners || session.user.role === "owner").map((item) => (
+          <li key={item.label} className={item.label === "Settings" ? css.last : item.owners ? css.wide : undefined}>
+            <Link to={item.to} className={css.item} aria-label={item.shown && item.label} aria-current={item.to.view === view ? "page" : undefined}>
               <Icon name={item.icon} size={20} />
-              <span>{item.label}</span>
+              <span>{item.shown ?? item.label}</span>
               {item.label === "Chats" && unread > 0 && (
                 <span className={css.badge}>
                   <Badge unread={unread} />

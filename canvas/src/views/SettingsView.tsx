@@ -3,6 +3,7 @@
 import { useId, useState, type ReactNode } from "react";
 import { useApp, useDesk, useSettings } from "../app";
 import { Button } from "../parts/Button";
+import { Link } from "../parts/Link";
 import { wordsOf } from "../live/api";
 import type { Theme } from "../state/settings";
 import { People } from "./People";
@@ -52,6 +53,7 @@ export function SettingsView() {
             Letters that act while nobody types, such as A for the next that needs you.
           </Choice>
         </fieldset>
+        <Instructions />
         <Person />
         <People />
       </div>
@@ -71,6 +73,23 @@ function Choice({ label, checked, onChange, children }: { label: string; checked
         </p>
       </div>
     </div>
+  );
+}
+
+/** The way there on narrow screens, whose rail has no room for it. */
+function Instructions() {
+  const { session } = useDesk();
+  if (session.user.role !== "owner") return null;
+  return (
+    <section className={css.group} aria-labelledby="settings-instructions">
+      <h3 id="settings-instructions">Instructions to agents</h3>
+      <p className={css.hint}>What agents are told with each message, so that their answers come through Molecule.</p>
+      <p>
+        <Link className={css.way} to={{ view: "instructions", templateId: null }}>
+          Read and change them
+        </Link>
+      </p>
+    </section>
   );
 }
 

@@ -1,30 +1,39 @@
 /** The frame around every view: rail, header, banner, the view itself, and what needs a person. */
 
-import { useEffect, useLayoutEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useLayoutEffect, useState } from "react";
 import { useApp, useDesk, usePlace, useSettings } from "../app";
-import { Announcer } from "../parts/Announcer";
+import { announce, Announcer } from "../parts/Announcer";
 import { Button } from "../parts/Button";
 import { useSingleKeys } from "../parts/keys";
 import { Guard } from "../parts/Guard";
+import { later, loadLater } from "../parts/later";
 import { Notice } from "../parts/Notice";
 import { ORG } from "../router";
 import { countText, unreadTotal } from "../state/attention";
 import type { State } from "../state/model";
 import { useStored } from "../state/store";
+import { openOnes } from "../state/working";
 import { Banner } from "./Banner";
 import { ChatsView } from "./ChatsView";
-import { ConnectView } from "./ConnectView";
 import { Header } from "./Header";
 import { OrgView } from "./OrgView";
 import { Palette } from "./Palette";
-import { ProblemsView } from "./ProblemsView";
 import { Rail } from "./Rail";
-import { SettingsView } from "./SettingsView";
 import css from "./Shell.module.css";
-import { Shortcuts } from "./Shortcuts";
 import { Strip } from "./Strip";
 import { UndoBar } from "./UndoBar";
 import { useAttention } from "./useAttention";
+
+// The first script of the page holds what is seen first; what is large and seldom needed comes when it is gone to.
+const ConnectView = later(() => import("./ConnectView").then((found) => found.ConnectView));
+const ProblemsView = later(() => import("./ProblemsView").then((found) => found.ProblemsView));
+const SettingsView = later(() => import("./SettingsView").then((found) => found.SettingsView));
+const WorkView = later(() => import("./WorkView").then((found) => found.WorkView));
+const Shortcuts = later(() => import("./Shortcuts").then((found) => found.Shortcuts));
+const InstructionsView = lazy(() => import("../instructions/InstructionsView"));
+
+/** So long after the first picture the rest is loaded. */
+const LATER_MS = 1_000;
 
 type Layer = "palette" | "shortcuts" | null;
 
@@ -38,6 +47,12 @@ export function Shell() {
   useLayoutEffect(() => {
     document.getElementById("view")?.scrollTo(0, 0); // what it answers is no clean-up
   }, [place.view]);
+  const isShown = state !== null;
+  useEffect(() => {
+    if (!isShown) return;
+    const timer = setTimeout(() => void loadLater(), LATER_MS);
+    return () => clearTimeout(timer);
+  }, [isShown]);
   return (
     <div className={css.shell}>
       <a className={css.skip} href="#view" onClick={skipToView}>
@@ -48,13 +63,19 @@ export function Shell() {
       <Banner />
       <main className={css.view} id="view" tabIndex={-1}>
         <Guard key={place.view} fallback={<Broken />}>
-          {state === null ? <Opening /> : <View />}
+          {state === null ? (
+            <Opening />
+          ) : (
+            <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
+              <View />
+            </Suspense>
+          )}
         </Guard>
       </main>
       <UndoBar />
       {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
       {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
-      {layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}
+      <Suspense>{layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}</Suspense>
       <Announcer />
     </div>
   );
@@ -81,8 +102,12 @@ function View() {
       return <OrgView place={place} />;
     case "chats":
       return <ChatsView place={place} />;
+    case "delegation":
+      return <WorkView key={place.id} id={place.id} node={place.node} />;
     case "problems":
       return <ProblemsView />;
+    case "instructions":
+      return <Instructions templateId={place.templateId} />;
     case "connect":
       return <ConnectView />;
     case "settings":
@@ -94,6 +119,18 @@ function View() {
         </Notice>
       );
   }
+}
+
+function Instructions({ templateId }: { templateId: string | null }) {
+  const { session } = useDesk();
+  if (session.user.role !== "owner") {
+    return (
+      <Notice icon="book" title="Owners change the instructions">
+        What agents are told with their messages is for an owner of the organisation to read and to change. Your role is {session.user.role}.
+      </Notice>
+    );
+  }
+  return <InstructionsView templateId={templateId} />;
 }
 
 function Opening() {
@@ -111,8 +148,23 @@ function Opening() {
 function Attention({ onShortcuts }: { onShortcuts: () => void }) {
   const attention = useAttention();
   const { singleKeys } = useSettings();
-  useSingleKeys({ a: attention.next, n: attention.nextUnread, "?": onShortcuts }, singleKeys);
+  const nextWork = useNextWork();
+  useSingleKeys({ a: attention.next, n: attention.nextUnread, w: nextWork, "?": onShortcuts }, singleKeys);
   return <Strip attention={attention} />;
+}
+
+/** Walks through the open work, the newest first. */
+function useNextWork(): () => void {
+  const desk = useDesk();
+  const { router } = useApp();
+  return () => {
+    const open = openOnes(desk.data.get()?.delegations ?? new Map());
+    const place = router.place.get();
+    const at = open.findIndex(({ id }) => place.view === "delegation" && place.id === id);
+    const next = open[(at + 1) % open.length];
+    if (next === undefined) announce("No work is open");
+    else router.go({ view: "delegation", id: next.id, node: null });
+  };
 }
 
 function useTitle(state: State | null, orgName: string): void {

@@ -18,6 +18,7 @@ const KEYS: readonly { heading: string; single?: boolean; keys: readonly (readon
     keys: [
       ["A", "Next agent that needs you"],
       ["N", "Next unread chat"],
+      ["W", "Next open work"],
       ["J  K", "Next and previous in the list of chats"],
       ["?", "This list"],
     ],
@@ -29,6 +30,14 @@ const KEYS: readonly { heading: string; single?: boolean; keys: readonly (readon
       ["Right Left", "Unfold and fold a team"],
       ["Letters", "Go to the name that begins so"],
       ["Enter", "Open the agent"],
+    ],
+  },
+  {
+    heading: "In a tree of work",
+    keys: [
+      ["Right Left", "Unfold and fold"],
+      ["Enter", "Open what is below in its place"],
+      ["+ - 0", "Zoom the time line, show all of it"],
     ],
   },
   {

@@ -92,7 +92,9 @@ function wordsFor({ kind, since, unread }: Concern, now: number): string {
     failed: "Failed",
     degraded: "Degraded",
     silent: "No sign of life",
+    unanswered: `${countText(unread)} without an answer`,
     undelivered: `${countText(unread)} not delivered`,
+    work: "Work in trouble",
     stopped: "Chain stopped",
     unread: `${countText(unread)} unread`,
   }[kind];

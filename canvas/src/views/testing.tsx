@@ -59,7 +59,7 @@ export class Bench {
     vi.spyOn(this.api, "connectPage").mockImplementation((id, host) => Promise.resolve(pageOf(id, host)));
     vi.spyOn(this.api, "invitations").mockResolvedValue([]);
     vi.spyOn(this.api, "uploadLimits").mockResolvedValue({ fileBytes: 1_000_000, files: 3 });
-    vi.spyOn(this.api, "history").mockImplementation((id) => Promise.resolve({ messages: this.server.history(id), reached_end: true }));
+    vi.spyOn(this.api, "timeline").mockImplementation((id) => Promise.resolve({ items: this.server.timeline(id), reached_end: true }));
   }
 
   /** A snapshot as of now. */
@@ -75,6 +75,13 @@ export class Bench {
       this.desk.data.update((state) => state && applyAll(state, this.server.journal));
       this.desk.outbox.settle(new Set(own));
     });
+  }
+
+  /** An agent says that it is at work. */
+  beat(id: string, timestamp: string): void {
+    const payload = { active_tasks: 1, uptime_seconds: 60, current_task: "page 3", last_heard_at: timestamp };
+    const frame = { event: "WORKSPACE_HEARTBEAT", workspace_id: id, timestamp, payload, entity: { kind: "workspace", id, rev: 0 } };
+    act(() => this.desk.data.update((state) => state && applyAll(state, [frame])));
   }
 
   show(view: ReactNode): RenderResult {

@@ -5,6 +5,9 @@ import { useApp, useCalmData, useDesk } from "../app";
 import { announce } from "../parts/Announcer";
 import { concerns, type Concern } from "../state/attention";
 import { useStored } from "../state/store";
+import { useWorkProblems } from "./useWorkProblems";
+
+const STUCK: ReadonlySet<Concern["kind"]> = new Set(["unanswered", "undelivered", "work", "stopped"]);
 
 export interface Attention {
   all: readonly Concern[];
@@ -18,12 +21,13 @@ export function useAttention(): Attention {
   const workspaces = useCalmData((state) => state.workspaces);
   const chats = useCalmData((state) => state.chats);
   const stuck = useStored(useDesk().stuck);
-  const all = useMemo(() => concerns({ workspaces, chats }, stuck), [workspaces, chats, stuck]);
+  const work = useWorkProblems();
+  const all = useMemo(() => concerns({ workspaces, chats }, stuck, work), [workspaces, chats, stuck, work]);
   const lastShown = useRef<string | null>(null);
   const go = (concern: Concern): void => {
     lastShown.current = keyOf(concern);
     const panel = concern.kind === "unread" ? "chat" : "about";
-    const isStuck = concern.kind === "undelivered" || concern.kind === "stopped";
+    const isStuck = STUCK.has(concern.kind);
     router.go(isStuck ? { view: "problems" } : { view: "org", focus: concern.workspaceId, panel, filter: "" });
     announce(`${concern.name}: ${concern.kind}`);
   };

@@ -7,8 +7,8 @@ import { announce } from "../parts/Announcer";
 export interface Deed {
   busy: boolean;
   problem: string | null;
-  /** Gives the command; says `done` aloud once it is done, and calls `after`. */
-  run: (act: () => Promise<unknown>, done: string, after?: () => void | Promise<void>) => void;
+  /** Gives the command; says `done` aloud once it is done, which may depend on what came of it, and calls `after`. */
+  run: <T>(act: () => Promise<T>, done: string | ((result: T) => string), after?: () => void | Promise<void>) => void;
 }
 
 export function useDeed(): Deed {
@@ -18,8 +18,8 @@ export function useDeed(): Deed {
     setBusy(true);
     setProblem(null);
     act()
-      .then(() => {
-        announce(done);
+      .then((result) => {
+        announce(typeof done === "string" ? done : done(result));
         return after?.();
       })
       .catch((error: unknown) => setProblem(wordsOf(error)))

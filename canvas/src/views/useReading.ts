@@ -3,7 +3,8 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useDesk } from "../app";
 import { announce } from "../parts/Announcer";
-import type { Chat, Line } from "../state/model";
+import { isOpen, type Delegation } from "../state/delegations";
+import { isSaid, type Chat, type Line } from "../state/model";
 
 /** Answers behind which seq the "new" mark goes: what was unread when the chat was opened. */
 export function useReading(workspaceId: string, chat: Chat, following: boolean): number | null {
@@ -28,10 +29,29 @@ export function useReading(workspaceId: string, chat: Chat, following: boolean):
   return newAfter;
 }
 
+/** Says of the work in the open chat that it was given, and how it ended. */
+export function useSpokenWork(name: string, lines: readonly Line[], delegations: ReadonlyMap<string, Delegation>, loaded: boolean): void {
+  const told = useRef<{ all: ReadonlyMap<string, string>; last: number } | null>(null);
+  useEffect(() => {
+    if (!loaded) return;
+    const works = lines.map(({ delegationId }) => delegations.get(delegationId ?? "")).filter((each) => each !== undefined);
+    const before = told.current;
+    const all = new Map(works.map((each) => [each.id, isOpen(each) ? "open" : each.status]));
+    told.current = { all, last: Math.max(before?.last ?? 0, ...works.map(({ seq }) => seq)) };
+    if (before === null) return;
+    // What comes in with an older page is no news.
+    const isNews = ({ id, seq }: Delegation): boolean => (before.all.has(id) ? before.all.get(id) !== all.get(id) : seq > before.last);
+    const news = works.findLast(isNews);
+    if (news !== undefined) announce(isOpen(news) ? `${name} gave work to another agent` : `Work that ${name} gave was ${ENDS[news.status] ?? "ended"}`);
+  }, [name, lines, delegations, loaded]);
+}
+
+const ENDS: Readonly<Record<string, string>> = { completed: "answered", cancelled: "cancelled", failed: "not done: it failed" };
+
 /** Says what arrives in the open chat to those who do not see it. */
 export function useSpokenArrivals(name: string, lines: readonly Line[], loaded: boolean): void {
   const told = useRef<number | null>(null);
-  const last = lines.at(-1);
+  const last = lines.findLast(isSaid);
   useEffect(() => {
     if (!loaded) return;
     const before = told.current;

@@ -46,16 +46,16 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
   const all = chat.lines;
   const { from, to } = cutOf(span, all);
   const lines = useMemo(() => all.slice(from, to), [all, from, to]);
-  const keep = usePlace(scroller, list, following);
-
-  useLayoutEffect(keep, [keep, lines, unsent, following]);
-  useGrowth(list, keep, lines.length + unsent > 0);
-
   const stay = useCallback((): void => {
     setFollowing(false);
     setSpan((now) => held(now, all));
     setLeftAt((now) => Math.min(now, all.at(-1)?.seq ?? 0));
   }, [all]);
+  const keep = usePlace(scroller, list, following, stay);
+
+  useLayoutEffect(keep, [keep, lines, unsent, following]);
+  useGrowth(list, keep, lines.length + unsent > 0);
+  useTouch(scroller, keep);
 
   const toEnd = useCallback((): void => {
     setSpan(FOLLOWING);
@@ -72,8 +72,8 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
     const box = scroller.current;
     if (box === null) return;
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
-    if (below <= END_PX && to >= all.length) return following ? undefined : toEnd();
     keep.note();
+    if (below <= END_PX && to >= all.length) return following ? undefined : toEnd();
     if (following) stay();
     if (box.scrollTop < EDGE_PX) older();
     else if (below < EDGE_PX && to < all.length) setSpan((now) => downwards(now, all));
@@ -109,33 +109,66 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
 interface Keep {
   (): void;
   note(): void;
+  /** Somebody is about to scroll. */
+  touch(): void;
 }
 
-/** Puts the line that was on top back where it was, or the end into view. */
-function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLElement | null>, following: boolean): Keep {
-  const anchor = useRef<{ element: HTMLElement; top: number } | null>(null);
+/** What is looked at: the line on top, where it lies in the list, and how far the list was scrolled. */
+interface Place {
+  element: HTMLElement | null;
+  offset: number;
+  scrolled: number;
+}
+
+/** Scrolls by as much as the line on top was moved, or brings the end into view.
+ *
+ * A browser tells of scrolling only with its next frame. Whoever scrolls (a wheel, or a tab to what is further up) and
+ * whose page is drawn again in between must not be thrown back: how far the list is scrolled now is theirs to say. A
+ * browser also scrolls by itself, where a list has become shorter than it was scrolled; nobody wanted that. Where the
+ * keyboard's focus holds the list back from its end, the end is followed no more, and the page says what is new. */
+function usePlace(scroller: RefObject<HTMLElement | null>, list: RefObject<HTMLElement | null>, following: boolean, onHeld: () => void): Keep {
+  const back = useRef(onHeld);
+  back.current = onHeld;
+  const place = useRef<Place | null>(null);
+  const touched = useRef(false);
   return useMemo(() => {
     const note = (): void => {
       const box = scroller.current;
       if (box === null || list.current === null) return;
-      const first = firstInView(list.current, box.scrollTop);
-      anchor.current = first && { element: first, top: first.offsetTop - box.scrollTop };
+      const element = firstInView(list.current, box.scrollTop);
+      place.current = { element, offset: element?.offsetTop ?? 0, scrolled: box.scrollTop };
     };
     const put = (): void => {
       const box = scroller.current;
       if (box === null) return;
+      const { element, offset, scrolled } = place.current ?? { element: null, offset: 0, scrolled: 0 };
       if (following) {
-        box.scrollTop = box.scrollHeight;
-        return;
-      }
-      if (anchor.current?.element.isConnected) {
-        const moved = anchor.current.element.offsetTop - box.scrollTop - anchor.current.top;
+        const wentUp = touched.current && box.scrollTop < scrolled && box.scrollTop + box.clientHeight < box.scrollHeight - END_PX;
+        if (wentUp) return;
+        touched.current = false;
+        const most = mostWithFocus(box, list.current);
+        box.scrollTop = Math.min(box.scrollHeight, most);
+        if (most + box.clientHeight < box.scrollHeight - END_PX) back.current();
+      } else if (element?.isConnected) {
+        const moved = element.offsetTop - offset;
         if (moved !== 0) box.scrollTop += moved;
       }
       note();
     };
-    return Object.assign(put, { note });
+    const touch = (): void => {
+      touched.current = true;
+    };
+    return Object.assign(put, { note, touch });
   }, [scroller, list, following]);
+}
+
+/** How far a list may be scrolled so that what the keyboard has given the focus in it, and is seen, stays seen: who tabs
+ * through it while texts are still laid out has said where they are. Who clicks has not. */
+function mostWithFocus(box: HTMLElement, list: HTMLElement | null): number {
+  const focused = document.activeElement;
+  if (focused === null || list?.contains(focused) !== true || !focused.matches(":focus-visible")) return box.scrollHeight;
+  const [of, within] = [focused.getBoundingClientRect(), box.getBoundingClientRect()];
+  return of.bottom > within.top ? box.scrollTop + Math.max(0, of.top - within.top) : box.scrollHeight;
 }
 
 function firstInView(list: HTMLElement, top: number): HTMLElement | null {
@@ -156,6 +189,17 @@ function useGrowth(list: RefObject<HTMLElement | null>, keep: () => void, presen
     if (list.current.parentElement) sizes.observe(list.current.parentElement);
     return () => sizes.disconnect();
   }, [list, present]);
+}
+
+/** By what people scroll: a wheel, a finger, the bar, keys, and the focus that they take elsewhere. */
+const SCROLLS = ["wheel", "touchmove", "pointerdown", "keydown", "focusin"] as const;
+
+function useTouch(scroller: RefObject<HTMLElement | null>, keep: Keep): void {
+  useEffect(() => {
+    const box = scroller.current;
+    for (const each of SCROLLS) box?.addEventListener(each, keep.touch, { passive: true });
+    return () => SCROLLS.forEach((each) => box?.removeEventListener(each, keep.touch));
+  }, [scroller, keep]);
 }
 
 function useOlder(workspaceId: string): { older: () => void; loading: boolean; problem: string | null } {

@@ -8,11 +8,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
+T = TypeVar("T", bound=Struct)
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _URL = re.compile(r"https?://[^\s/@?#]+(/[^\s?#@]*)?")
 _LIST, _ID_NAME, _TOKEN = "MOLECULE_WORKSPACES", "WORKSPACE_ID", "MOLECULE_WORKSPACE_TOKEN"
@@ -101,12 +102,23 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
     return Configuration(
         seats=_listed(listed, environ) if listed else (_single(environ, state),),
         single=not listed,
-        wishes=_wishes(environ),
+        wishes=wishes_of(environ, _PREFIX, Wishes),
         state=state,
         name=environ.get("MOLECULE_AGENT_NAME", "").strip(),
         description=environ.get("MOLECULE_AGENT_DESCRIPTION", "").strip(),
         skills=tuple(filter(None, map(str.strip, environ.get("MOLECULE_AGENT_SKILLS", "").split(",")))),
     )
+
+
+def with_only(configuration: Configuration, workspace_id: str | None) -> Configuration:
+    """The same with one of its seats; None: with all of them. Raises BadConfiguration."""
+    if workspace_id is None:
+        return configuration
+    seats = tuple(seat for seat in configuration.seats if seat.id == workspace_id)
+    if not seats:
+        yours = ", ".join(seat.id for seat in configuration.seats)
+        raise BadConfiguration(f"workspace {workspace_id!r} is none of yours; yours: {yours}")
+    return msgspec.structs.replace(configuration, seats=seats)
 
 
 # -- seats -------------------------------------------------------------------------------------------------------------
@@ -203,19 +215,20 @@ def read_token(file: Path) -> str:
 # -- wishes and state --------------------------------------------------------------------------------------------------
 
 
-def _wishes(environ: Mapping[str, str]) -> Wishes:
+def wishes_of(environ: Mapping[str, str], prefix: str, kind: type[T]) -> T:
+    """What the variables of a prefix wish for. Raises BadConfiguration."""
     given: dict[str, str] = {}
     for name, text in environ.items():
-        if name.startswith(_PREFIX) and text.strip():
-            given[name.removeprefix(_PREFIX).lower()] = text.strip().lower()
+        if name.startswith(prefix) and text.strip():
+            given[name.removeprefix(prefix).lower()] = text.strip().lower()
     for name in given:
-        if name not in Wishes.__struct_fields__:
-            raise BadConfiguration(f"there is no setting {_PREFIX}{name.upper()}; docs/agents.md lists them all")
+        if name not in kind.__struct_fields__:
+            raise BadConfiguration(f"there is no setting {prefix}{name.upper()}; docs/agents.md lists them all")
     try:
-        return msgspec.convert(given, Wishes, strict=False)
+        return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
         said, _, place = str(error).partition(" - at `$.")
-        raise BadConfiguration(f"{_PREFIX}{place.rstrip('`').upper()}: {said}") from None
+        raise BadConfiguration(f"{prefix}{place.rstrip('`').upper()}: {said}") from None
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:

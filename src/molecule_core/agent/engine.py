@@ -25,6 +25,7 @@ from molecule_core.agent.verbs import Verbs
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, SystemRandomness
+from molecule_core.wire import delegating, verbs
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.toolspec import Route, ToolSpec
 
@@ -64,6 +65,7 @@ class Engine:
             inbox=self._inbox,
             card=card,
             refused=refused if config.single else None,
+            several=not config.single,
         )
         self.seats = Seats(
             [
@@ -77,15 +79,18 @@ class Engine:
             ],
             single=config.single,
         )
-        ids = Ids(clock, randomness)
+        self._ids = ids = Ids(clock, randomness)
         self._verbs = Verbs(self.seats, self._inbox, clock=clock, ids=ids, randomness=randomness, wishes=config.wishes)
         self._locals: dict[str, Local] = {
             "wait_for_message": self._verbs.wait,
             "inbox_peek": lambda asked, _: self._verbs.peek(asked),
             "inbox_pop": lambda asked, _: self._verbs.pop(asked),
+            "reply": self._verbs.answer,
+            "decline": self._verbs.decline,
             "reply_to_workspace": self._verbs.reply,
             "get_runtime_identity": lambda _, __: self._identity(),
             "chat_history": lambda asked, _: self._verbs.history(asked),
+            **dict.fromkeys(delegating.NAMES, self._verbs.delegating),
         }
 
     async def push_to(self, notify: Callable[[str, dict[str, Any]], Awaitable[None]], ready: Ready) -> None:
@@ -117,18 +122,23 @@ class Engine:
             _log.info("call %s %s", spec.name, " ".join(f"{name}={value}" for name, value in who.items()))
         try:
             if isinstance(spec.call, Route):
-                return Outcome(await self._run(spec, arguments))
+                return Outcome(await self._run(spec, spec.call, arguments, calling))
             return Outcome(await self._locals[spec.call.name](arguments, calling))
         except ApiError as error:
             raise refusal(error) from None
         except NoAnswer as error:
             raise unreachable(error) from None
 
-    async def _run(self, spec: ToolSpec, arguments: Struct) -> dict[str, Any]:
+    async def _run(self, spec: ToolSpec, route: Route, arguments: Struct, calling: Calling) -> dict[str, Any]:
         seat = self.seats.meant(spec.seat_of(arguments), spec.identity or "via_workspace")
         request = spec.request(seat.id, arguments)
-        speaker = self._verbs.speaker(seat) if request.method == "GET" else seat.api()
-        answer = await speaker.call(request.method, request.path, body=request.body, query=request.query)
+        # A call that the host repeats, by its name for it, is made once.
+        named = verbs.call_name(calling.meta)
+        headers = verbs.key_headers(named or self._ids.new()) if route.keyed else None
+        speaker = self._verbs.speaker(seat) if request.method == "GET" or headers else seat.api()
+        answer = await speaker.call(
+            request.method, request.path, body=request.body, query=request.query, headers=headers
+        )
         if spec.name == "update_agent_card" and request.body is not None:
             seat.keep_card(request.body["agent_card"])
         return spec.result(seat.id, answer)

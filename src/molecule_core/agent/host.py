@@ -1,6 +1,6 @@
 """What a host of MCP sees first: name, tools, instructions. Light; a call waits until the heavy half is loaded.
 
-Above: main. Below: the registry of tools, words.
+Above: main. Below: the registry of tools and what is said about it.
 """
 
 import asyncio
@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from molecule_core.agent import words
 from molecule_core.agent.config import Configuration
 from molecule_core.agent.hosts import runtime_of
 from molecule_core.ground.version import VERSION
+from molecule_core.wire import tooldocs
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import ToolSpec
@@ -39,11 +39,11 @@ class AgentHost:
     @property
     def instructions(self) -> str:
         """The convention, with the tools' names as this host's model knows them."""
-        return words.instructions(
-            [seat.id for seat in self._config.seats],
-            single=self._config.single,
+        return tooldocs.instructions(
+            runtime_of(self.client()),
+            several=not self._config.single,
+            seats=[seat.id for seat in self._config.seats],
             poll_seconds=self._config.wishes.poll_timeout_secs,
-            runtime=runtime_of(self.client()),
         )
 
     def tools(self) -> Sequence[ToolSpec]:

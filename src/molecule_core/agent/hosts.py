@@ -5,24 +5,16 @@ Above: host, engine, main. Below: the names of tools.
 
 from typing import Any
 
-from molecule_core.wire.toolspec import Runtime
+from molecule_core.wire.toolspec import Runtime, runtime_named
 
 CHANNEL = "claude/channel"
 _LISTENERS = ("claude-code",)
 """Hosts that show what a channel pushes."""
-_RUNTIMES = (
-    ("claude", Runtime.CLAUDE_CODE),
-    ("codex", Runtime.CODEX),
-    ("gemini", Runtime.GEMINI_CLI),
-    ("opencode", Runtime.OPENCODE),
-    ("cline", Runtime.CLINE),
-)
 
 
 def runtime_of(client: dict[str, Any]) -> Runtime:
     """How a host names our tools to its model, by the name that it gives itself."""
-    name = str(client.get("name", "")).lower()
-    return next((runtime for start, runtime in _RUNTIMES if name.startswith(start)), Runtime.BARE)
+    return runtime_named(str(client.get("name", "")))
 
 
 def wants_channel(wish: str, client: dict[str, Any]) -> bool:

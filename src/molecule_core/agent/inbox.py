@@ -47,28 +47,53 @@ class Entry(Struct):
 
 
 class Inbox:
-    """Messages in the order of their arrival. A repeat renews the attempt and is not shown as news."""
+    """Messages in the order of their arrival. A repeat renews the attempt and is not shown as news; a reminder is."""
 
     def __init__(self) -> None:
         self._entries: dict[Key, Entry] = {}
         self._handled: OrderedDict[Key, Origin] = OrderedDict()
+        self._reminded: OrderedDict[Key, None] = OrderedDict()
+        """Those whose reminder has come."""
         self._counts: dict[str, int] = {}
+        self._handles: OrderedDict[Key, str] = OrderedDict()
+        """Workspace and reply handle: the message that it names, also after it was handled."""
         self._changed: set[asyncio.Future[None]] = set()
 
     # -- filled by the readers -----------------------------------------------------------------------------------------
 
     def add(self, message: InboxMessage) -> bool:
-        """Takes a message in; False if it is here already, or was handled."""
+        """Takes a message in; False if it is here already, or was handled. A first reminder of it is news again."""
         key = (message.arrival_workspace_id, message.activity_id)
+        self._name(message)
+        first = message.reminder and not self.was_reminded(message)
+        if first:
+            self._handled.pop(key, None)
+            self._reminded[key] = None
+            if len(self._reminded) > _MOST_HANDLED:
+                self._reminded.popitem(last=False)
         if key in self._handled:
             return False
         if (known := self._entries.get(key)) is not None:
-            known.message = replace(known.message, attempt=message.attempt)
-            return False
+            if not first:
+                known.message = replace(known.message, attempt=message.attempt)
+                return False
+            known.message, known.shown, known.pushes, known.push_at = message, False, 0, 0.0
+            self._ring()
+            return True
         self._entries[key] = Entry(message)
         self._counts[key[0]] = self.count(key[0]) + 1
         self._ring()
         return True
+
+    def _name(self, message: InboxMessage) -> None:
+        if message.reply_handle:
+            self._handles[message.arrival_workspace_id, _spelled(message.reply_handle)] = message.activity_id
+        if len(self._handles) > _MOST_HANDLED:
+            self._handles.popitem(last=False)
+
+    def was_reminded(self, message: InboxMessage) -> bool:
+        """Whether the reminder of a message has come here before: it comes once, so this is the same one again."""
+        return (message.arrival_workspace_id, message.activity_id) in self._reminded
 
     def count(self, workspace_id: str) -> int:
         """How many messages of a workspace wait here."""
@@ -80,6 +105,10 @@ class Inbox:
             del self._entries[key]
         for key in [key for key in self._handled if key[0] == workspace_id]:
             del self._handled[key]
+        for key in [key for key in self._reminded if key[0] == workspace_id]:
+            del self._reminded[key]
+        for key in [key for key in self._handles if key[0] == workspace_id]:
+            del self._handles[key]
         self._counts.pop(workspace_id, None)
         self._ring()
 
@@ -101,6 +130,10 @@ class Inbox:
         return [
             origin for (seat, id_), origin in self._handled.items() if id_ == activity_id and workspace_id in ("", seat)
         ]
+
+    def named(self, handle: str) -> dict[str, str]:
+        """The messages that a reply handle names: workspace -> activity id; more than one only by a rare chance."""
+        return {seat: id_ for (seat, each), id_ in self._handles.items() if each == _spelled(handle)}
 
     def settle(self, key: Key) -> Entry | None:
         """A message is handled; what it was, if it waited here."""
@@ -129,6 +162,11 @@ class Inbox:
         for waiting in self._changed:
             if not waiting.done():
                 waiting.set_result(None)
+
+
+def _spelled(handle: str) -> str:
+    """A handle as models copy it, with blanks or in capitals, names the same: so it is with the server."""
+    return handle.strip().lower()
 
 
 def _fits(entry: Entry, workspace_id: str) -> bool:

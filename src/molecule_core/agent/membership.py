@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from molecule_core.agent.acks import Acks, acknowledge
 from molecule_core.agent.backoff import BackOff
@@ -29,6 +28,8 @@ from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 from molecule_core.ground.logs import hide
+from molecule_core.wire.cards import ALL, LOADED
+from molecule_core.wire.envelope import asked
 from molecule_core.wire.inbox import InboxMessage, message_of
 
 _log = logging.getLogger("molecule.agent")
@@ -50,7 +51,8 @@ class SteppedDown(Exception):
 
 class Shared(Struct, frozen=True, kw_only=True):
     """What all memberships of a process have in common. `card`: what the agent says of itself; `refused`: called if the
-    server does not take the credential when the only seat is taken for the first time."""
+    server does not take the credential when the only seat is taken for the first time. `several`: whether this process
+    may sit in more than one workspace; `tools`: those that its host is given."""
 
     clock: Clock
     randomness: Randomness
@@ -60,6 +62,8 @@ class Shared(Struct, frozen=True, kw_only=True):
     inbox: Inbox
     card: Callable[[], dict[str, Any]]
     refused: Callable[[str], None] | None = None
+    several: bool = False
+    tools: tuple[str, ...] = ALL
 
 
 class Membership:
@@ -198,7 +202,7 @@ class Membership:
     async def _begin(self) -> None:
         """Takes the seat, and sets right what an earlier life left. Raises ApiError, NoAnswer, OSError, Fenced."""
         card = self._card if self._card is not None else self._shared.card()
-        body = {"id": self.id, "agent_card": card, "delivery_mode": "poll"}
+        body = {"id": self.id, "agent_card": {**card, LOADED: self._shared.tools}, "delivery_mode": "poll"}
         await self.api().post("/registry/register", body)
         self._was_registered = True
         if not self._wishes.disable_heartbeat:
@@ -283,7 +287,8 @@ class Membership:
     def _pulse(self) -> dict[str, Any]:
         at_work = sum(entry.shown for entry in self._inbox.entries() if entry.key[0] == self.id)
         uptime = int(self._clock.monotonic() - self._started)
-        return {"workspace_id": self.id, "active_tasks": at_work, "uptime_seconds": uptime}
+        works = {"active_tasks": at_work, "uptime_seconds": uptime}
+        return {"workspace_id": self.id, **works, LOADED: self._shared.tools}
 
     async def _read(self) -> None:
         """Takes mail as long as there is room for it. Raises ApiError, NoAnswer, Fenced, SteppedDown, OSError."""
@@ -302,7 +307,7 @@ class Membership:
                 claim=self._wishes.lease_seconds,
                 wait=self._wishes.hold_seconds if self.looked.is_set() else 0,
                 limit=min(room + self._run_out(), _PAGE),
-                include="peer_info",
+                include=asked(several=self._shared.several),
             )
             await self._taken([row for row in rows if isinstance(row, dict)])
             self.looked.set()
@@ -313,13 +318,14 @@ class Membership:
         return sum(end <= now for end in self._leases.values())
 
     async def _taken(self, rows: list[dict[str, Any]]) -> None:
-        messages = [replace(message_of(row), arrival_workspace_id=self.id) for row in rows if row.get("id")]
+        messages = [message_of(row, self.id) for row in rows if row.get("id")]
         attempts = {message.activity_id: message.attempt for message in messages}
         places = {str(row.get("id")): row["seq"] for row in rows if isinstance(row.get("seq"), int)}
         ends = self._clock.monotonic() + self._wishes.lease_seconds
         self._acks.hold(attempts, places)
         for message in messages:
-            if self._was_handled(message):
+            news = message.reminder and not self._inbox.was_reminded(message)
+            if self._was_handled(message) and not news:
                 # It was handed out once more before the server heard that it is handled: that counts for both.
                 self._acks.handled(message.activity_id, message.attempt)
                 await self._acks.confirm(self.api(), message.activity_id)

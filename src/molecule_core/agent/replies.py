@@ -3,7 +3,7 @@
 Above: verbs. Below: the inbox.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -105,6 +105,25 @@ def _ambiguous(entries: Sequence[Entry], single: bool) -> ToolError:
         f"which message do you answer? Nothing was sent. Name {named} of one of these (to write to the person of a "
         f"workspace without answering, use send_message_to_user):\n{shown}{more}",
         "",
+    )
+
+
+def seat_of(handle: str, known: Mapping[str, str], named: str) -> str:
+    """The seat whose message a handle names; empty if no message with it was seen here. `known`: what the inbox has of
+    that handle, workspace -> activity id. Raises ToolError if the seat that a call names is another one, or if several
+    are possible."""
+    if named and known and named not in known:
+        raise _refused(
+            f"the handle {line(handle, 64)} belongs to a message to workspace {', '.join(known)}, not to "
+            f"{line(named, 64)}. Leave via_workspace out.",
+            "wrong_workspace",
+        )
+    if named or len(known) <= 1:
+        return named or "".join(known)
+    raise _refused(
+        f"the handle {line(handle, 64)} names a message in several of your workspaces: {', '.join(known)}. Say which "
+        "one with via_workspace.",
+        "ambiguous_workspace",
     )
 
 

@@ -4,6 +4,7 @@ lost on the way is asked again.
 Above: verbs, engine. Below: client.
 """
 
+import re
 from typing import Any
 
 from molecule_core.agent.backoff import BackOff
@@ -16,6 +17,10 @@ from molecule_core.wire.toolspec import ToolError
 
 _TRIES, _FIRST_WAIT, _LONGEST_WAIT = 4, 0.2, 2.0
 _TOO_MANY, _BUSY = 429, 503
+# A refusal that is told to people each time, and that no patience of ours turns into anything else.
+_FOR_GOOD = "delegation_limit"
+# What does nothing more the second time: an acknowledgement, a wait, an end, the newest word on how far one is.
+_HARMLESS = re.compile(r"/ack$|/delegations/[^/]+/(wait|cancel|status)$|^/registry/check-access$")
 
 
 class Speaker:
@@ -36,8 +41,8 @@ class Speaker:
         headers: dict[str, str] | None = None,
     ) -> Any:
         """The decoded answer. What was lost on the way is asked again only where that can do nothing twice: it reads,
-        it has a key, or it acknowledges. Raises ToolError."""
-        harmless = method == "GET" or bool(headers) or path.endswith("/ack") or _has_key(body)
+        it has a key, or the second time does no more than the first. Raises ToolError."""
+        harmless = method == "GET" or bool(headers) or _HARMLESS.search(path) is not None or _has_key(body)
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         for last in (*[False] * (_TRIES - 1), True):
             try:
@@ -46,7 +51,7 @@ class Speaker:
                 if last or not harmless:
                     raise unreachable(error) from None
             except ApiError as error:
-                if last or error.status not in (_TOO_MANY, _BUSY):
+                if last or error.code == _FOR_GOOD or error.status not in (_TOO_MANY, _BUSY):
                     raise refusal(error) from None
             await pause(self._clock, back_off.next())
         raise AssertionError("the last try returns or raises")

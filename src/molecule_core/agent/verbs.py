@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from molecule_core.agent import replies
@@ -22,8 +23,9 @@ from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, Randomness
-from molecule_core.wire import verbs
+from molecule_core.wire import delegating, verbs
 from molecule_core.wire.mcp import Calling
+from molecule_core.wire.replytypes import AnswerArguments, DeclineArguments
 from molecule_core.wire.toolspec import ToolError
 from molecule_core.wire.tooltypes import HistoryArguments, PeekArguments, PopArguments, ReplyArguments, WaitArguments
 
@@ -32,7 +34,7 @@ _PROGRESS_SECONDS = 10.0
 
 
 class Verbs:
-    """The inbox tools, `reply_to_workspace` and `chat_history`."""
+    """The inbox tools, those that answer, and `chat_history`."""
 
     def __init__(
         self, seats: Seats, inbox: Inbox, *, clock: Clock, ids: Ids, randomness: Randomness, wishes: Wishes
@@ -104,6 +106,15 @@ class Verbs:
         seat = self._seats.meant(asked.via_workspace, "via_workspace")
         return await verbs.history(self.speaker(seat), seat.id, asked)
 
+    # -- work that is given to peers -----------------------------------------------------------------------------------
+
+    async def delegating(self, asked: Struct, calling: Calling) -> dict[str, Any]:
+        """The tools about delegations. What waits for nobody any more comes into the merged inbox. Raises ToolError."""
+        seats = [(each.id, self.speaker(each)) for each in self._seats]
+        told = delegating.progress_of(calling.progress, calling.meta)
+        call = verbs.call_name(calling.meta)
+        return await delegating.run(seats, asked, call, clock=self._clock, progress=told)
+
     # -- settling ------------------------------------------------------------------------------------------------------
 
     async def pop(self, asked: PopArguments) -> dict[str, Any]:
@@ -159,6 +170,9 @@ class Verbs:
         self.look()
         if asked.workspace_id:
             self._seats.named(asked.workspace_id)
+        asked, fits = self._by_handle(asked)
+        if asked.reply_handle and not fits:
+            return await self._reply_unseen(asked, calling)
         target = replies.target_of(
             self._inbox,
             workspace_id=asked.workspace_id,
@@ -172,12 +186,34 @@ class Verbs:
         if entry is None and not asked.activity_id and len(open_ones) == 1:
             entry = open_ones[0]  # the only one that this can be the answer to
         given = self._completed(asked, seat, target, entry)
-        told = await verbs.reply(self.speaker(seat), seat.id, given, self._key(given, calling))
+        told = await verbs.reply(self.speaker(seat), seat.id, given, self._key(given, calling), fits=fits)
         await self._settle(seat, entry, given, told)
-        if not given.activity_id and open_ones:
+        if not given.activity_id and open_ones and not given.progress:
             ids = ", ".join(each.message.activity_id for each in open_ones)
             told["note"] = f"sent; still open there, and not acknowledged: {ids}"
         return told
+
+    def _by_handle(self, asked: ReplyArguments) -> tuple[ReplyArguments, bool]:
+        """A handle names the message too; whether it is known here which one. Raises ToolError if the call names
+        another message beside it."""
+        known = self._inbox.named(asked.reply_handle) if asked.reply_handle else {}
+        if asked.activity_id:
+            fitting = {seat: id_ for seat, id_ in known.items() if id_ == asked.activity_id}
+            beside = any(each.message.reply_handle for each in self._inbox.find(asked.activity_id, asked.workspace_id))
+            if not fitting and (known or (asked.reply_handle and beside)):
+                raise verbs.refuse_two_messages(asked.activity_id, asked.reply_handle)
+            known = fitting
+        if not known:
+            return asked, False
+        seat_id = replies.seat_of(asked.reply_handle, known, asked.workspace_id)
+        return replace(asked, workspace_id=seat_id, activity_id=known[seat_id]), True
+
+    async def _reply_unseen(self, asked: ReplyArguments, calling: Calling) -> dict[str, Any]:
+        """The handle of a message that was not seen here: what it names is the server's to say, and to settle. Nothing
+        that waits here is meant by it. Raises ToolError."""
+        seat = self._seats.meant(asked.workspace_id, "workspace_id")
+        given = replace(asked, workspace_id=seat.id)
+        return await verbs.reply(self.speaker(seat), seat.id, given, self._key(given, calling))
 
     def _completed(
         self, asked: ReplyArguments, seat: Membership, target: replies.Target, entry: Entry | None
@@ -191,6 +227,8 @@ class Verbs:
 
     async def _settle(self, seat: Membership, entry: Entry | None, given: ReplyArguments, told: dict[str, Any]) -> None:
         """What is answered does not wait here any more; what the server could not be told is told later."""
+        if given.progress:
+            return
         if entry is not None and told["acknowledged"]:
             seat.settled(given.activity_id)
         elif entry is not None:
@@ -201,12 +239,58 @@ class Verbs:
 
     def _key(self, given: ReplyArguments, calling: Calling) -> str:
         """The same answer to the same message is sent once, however often it is tried; so is the same call."""
-        call = calling.meta.get("claudecode/toolUseId")
-        about = given.activity_id or (call if isinstance(call, str) else "")
+        about = verbs.call_name(calling.meta)
+        if not given.progress:  # which may be told in the same words as often as it is true
+            about = given.activity_id or given.reply_handle or about
         if not about:
             return self._ids.new()
-        told = f"{given.workspace_id}\n{about}\n{given.text}"
-        return hashlib.blake2b(told.encode(errors="replace"), digest_size=16).hexdigest()
+        return _digest(given.workspace_id, about, given.text)
+
+    # -- answering by handle -----------------------------------------------------------------------------------------
+
+    async def answer(self, asked: AnswerArguments, calling: Calling) -> dict[str, Any]:
+        """Answers the message of a handle from the seat that it came to. Raises ToolError."""
+        seat, entry = self._of_handle(asked.handle, asked.via_workspace)
+        # Progress is told as often as it is told; an answer once, however often it is tried.
+        key = self._ids.new() if asked.progress else _digest(seat.id, asked.handle, asked.text)
+        told = await verbs.answer(self.speaker(seat), seat.id, asked, key, _attempt(entry))
+        return await self._closed(seat, entry, told)
+
+    async def decline(self, asked: DeclineArguments, calling: Calling) -> dict[str, Any]:
+        """Says that the message of a handle will not be answered. Raises ToolError."""
+        seat, entry = self._of_handle(asked.handle, asked.via_workspace)
+        key = _digest(seat.id, asked.handle, asked.reason)
+        told = await verbs.decline(self.speaker(seat), seat.id, asked, key, _attempt(entry))
+        return await self._closed(seat, entry, told)
+
+    def _of_handle(self, handle: str, named: str) -> tuple[Membership, Entry | None]:
+        """The seat that a handle belongs to, and its message if that waits here. Raises ToolError."""
+        self.look()
+        known = self._inbox.named(handle)
+        seat_id = replies.seat_of(handle, known, named)
+        seat = self._seats.meant(seat_id, "via_workspace")
+        return seat, next(iter(self._inbox.find(known.get(seat.id, ""), seat.id)), None)
+
+    async def _closed(self, seat: Membership, entry: Entry | None, told: dict[str, Any]) -> dict[str, Any]:
+        """What is answered does not wait here any more."""
+        answers = told["answers"]
+        if told["state"] == "open":
+            return told
+        if told["acknowledged"] and seat.leads:
+            seat.settled(answers)
+        elif told["acknowledged"]:
+            seat.note_for_leader(answers, _attempt(entry))
+        elif entry is not None and await self._handled(seat, entry):
+            told.update(acknowledged=True, note="")
+        return told
+
+
+def _attempt(entry: Entry | None) -> int:
+    return 0 if entry is None else entry.message.attempt
+
+
+def _digest(*told: str) -> str:
+    return hashlib.blake2b("\n".join(told).encode(errors="replace"), digest_size=16).hexdigest()
 
 
 def _popped(activity_id: str, workspace_id: str, *, removed: bool, note: str = "") -> dict[str, Any]:

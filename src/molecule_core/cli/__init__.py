@@ -77,6 +77,12 @@ def _memory() -> click.Command:
     return command
 
 
+def _instructions() -> click.Command:
+    from molecule_core.cli.instructions import command
+
+    return command
+
+
 def _org() -> click.Command:
     from molecule_core.cli.org import command
 
@@ -101,6 +107,12 @@ def _mcp() -> click.Command:
     return command
 
 
+def _bridge() -> click.Command:
+    from molecule_core.cli.bridge import command
+
+    return command
+
+
 def _tool() -> click.Command:
     from molecule_core.cli.tool import command
 
@@ -119,21 +131,65 @@ def _info() -> click.Command:
     return word("info")
 
 
+def _reply() -> click.Command:
+    from molecule_core.cli.tool import answering
+
+    return answering("reply")
+
+
+def _decline() -> click.Command:
+    from molecule_core.cli.tool import answering
+
+    return answering("decline")
+
+
+def _delegate() -> click.Command:
+    from molecule_core.cli.delegating import delegate
+
+    return delegate
+
+
+def _status() -> click.Command:
+    from molecule_core.cli.delegating import status
+
+    return status
+
+
+def _cancel() -> click.Command:
+    from molecule_core.cli.delegating import cancel
+
+    return cancel
+
+
+def _delegations() -> click.Command:
+    from molecule_core.cli.delegations import command
+
+    return command
+
+
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
     "connect": ("Put an agent's host into a seat.", _connect),
     "mcp": ("Seat an agent in its workspaces, on stdio.", _mcp),
+    "bridge": ("Let a program that is no host of MCP keep a seat.", _bridge),
     "inbox-hook": ("For hooks of a host: name waiting mail.", _inbox_hook),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
     "dead-letters": ("Messages that were given up: look, requeue, discard.", _dead_letters),
     "org": ("An organisation as a file: plan, apply, export.", _org),
     "tool": ("Call a platform tool as a workspace.", _tool),
+    "reply": ("Answer a message, by its reply handle.", _reply),
+    "decline": ("Say that a message will not be answered, and why.", _decline),
+    "delegate": ("Give a peer a task, and wait for its result.", _delegate),
+    "status": ("Tell how a task stands that one gave or was given.", _status),
+    "cancel": ("End a task that one gave.", _cancel),
     "peers": ("List whom a workspace may talk to.", _peers),
     "info": ("Tell what the server knows of a workspace.", _info),
     "admin": ("The server's own token.", _admin),
     "chains": ("Message chains that ran into a limit.", _chains),
+    "delegations": ("Tasks that workspaces give each other: look, cancel, retry.", _delegations),
     "memory": ("What workspaces remember: list, search, forget.", _memory),
+    "instructions": ("What agents are told with each message: list, set, preview.", _instructions),
     "backup": ("Copy the store while it is in use.", _backup),
     "restore": ("Put a copy back.", _restore),
     "prune": ("Delete what is old and handled now, or say what would go.", _prune),

@@ -1,41 +1,14 @@
 """`molecule dead-letters`: messages that were given up, over the API of a running server."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import click
 
-from molecule_core.cli.options import ADMIN_TOKEN_FILE, admin_token, settings_from, state_options
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.cli.operating import operating, run
+from molecule_core.client.api import Api
 from molecule_core.ground.errors import CommandFailed
-from molecule_core.ground.settings import environment, own_admin_token
 
-Work = Callable[[Api], Awaitable[None]]
 _PAGE = 500
-
-
-def _options(command: Any) -> Any:
-    """The flags of every verb here."""
-    return state_options(click.option("--port", type=int, help="Of the running server.  [default: 8080]")(command))
-
-
-def _run(work: Work, flags: dict[str, Any]) -> None:
-    """Does something as the admin of the running server. Raises CommandFailed."""
-    settings = settings_from(**flags)
-    if not own_admin_token(environment()) and not (settings.state / ADMIN_TOKEN_FILE).exists():
-        raise CommandFailed(reason=f"{settings.state} holds no admin token; name the right --state-dir")
-    asyncio.run(_with_api(work, settings.url, admin_token(settings)))
-
-
-async def _with_api(work: Work, url: str, token: str) -> None:
-    async with Api(url, token) as api:
-        try:
-            await work(api)
-        except NoAnswer:
-            raise CommandFailed(reason=f"no server answers on {url}; start it, or name its --port") from None
-        except ApiError as error:
-            raise CommandFailed(reason=error.problem.get("error", error)) from None
 
 
 async def _letters(api: Api, org_id: str | None) -> list[dict[str, Any]]:
@@ -66,7 +39,7 @@ def command() -> None:
 
 @command.command("list")
 @click.option("--org", "org_id", help="Only of this organisation.")
-@_options
+@operating
 def list_letters(org_id: str | None, **flags: Any) -> None:
     """One line a letter, newest first."""
 
@@ -78,12 +51,12 @@ def list_letters(org_id: str | None, **flags: Any) -> None:
         if not letters:
             click.echo("no dead letters")
 
-    _run(work, flags)
+    run(work, flags)
 
 
 @command.command("show")
 @click.argument("activity_id")
-@_options
+@operating
 def show(activity_id: str, **flags: Any) -> None:
     """All about one, and what became of it before."""
 
@@ -96,12 +69,12 @@ def show(activity_id: str, **flags: Any) -> None:
             attempt = f" attempt {tick['attempt']}" if "attempt" in tick else ""
             click.echo(f"  {tick['at'][:19]}  {tick['tick']}{attempt}")
 
-    _run(work, flags)
+    run(work, flags)
 
 
 @command.command("requeue")
 @click.argument("activity_ids", nargs=-1, required=True)
-@_options
+@operating
 def requeue(activity_ids: tuple[str, ...], **flags: Any) -> None:
     """Hand them out again."""
 
@@ -111,12 +84,12 @@ def requeue(activity_ids: tuple[str, ...], **flags: Any) -> None:
             await api.post(f"/workspaces/{letter['workspace_id']}/dead-letters/{activity_id}/requeue")
             click.echo(f"requeued {activity_id} for {letter['workspace_name']}")
 
-    _run(work, flags)
+    run(work, flags)
 
 
 @command.command("discard")
 @click.argument("activity_ids", nargs=-1, required=True)
-@_options
+@operating
 def discard(activity_ids: tuple[str, ...], **flags: Any) -> None:
     """Be done with them for good."""
 
@@ -126,4 +99,4 @@ def discard(activity_ids: tuple[str, ...], **flags: Any) -> None:
             await api.call("DELETE", f"/workspaces/{letter['workspace_id']}/dead-letters/{activity_id}")
             click.echo(f"discarded {activity_id} of {letter['workspace_name']}")
 
-    _run(work, flags)
+    run(work, flags)

@@ -36,8 +36,11 @@ from molecule_core.store.backup import is_in_use
 
 FOLDER = "demo"
 AGENTS = "agents"
-# Quick enough that a person who kills an agent sees it go offline while they look.
-_QUICK = {"silence_seconds": 10, "sweep_seconds": 2}
+# Quick enough that a person who kills an agent sees it go offline while they look; and the second try of a push comes
+# before that, so that what is tried twice is seen to fail, and does not wait for an agent that is known to be away.
+_QUICK = {"silence_seconds": 10, "sweep_seconds": 2, "delegation_retry_seconds": 4}
+# Where an agent listens that is pushed to.
+_PUSHED = "127.0.0.1/32"
 # The address under which agents on this machine reach a server that listens on all of them.
 _NEAREST = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _BETWEEN_LOOKS_SECONDS = 0.05
@@ -69,7 +72,11 @@ def plan_demo(settings: Settings, file: Path | None, *, fresh: bool) -> Demo:
         book = msgspec.structs.replace(book, company=str(file.absolute()))
     company = packaged_company() if book.company is None else read_company(Path(book.company))
     port = _free_port(settings.host, settings.port)
-    demo = msgspec.structs.replace(settings, state_dir=str(folder), port=port, limits=_quick(settings.limits))
+    networks = settings.push_networks
+    if any(place.seat.host == "push" for place in places(company)):
+        networks = (*networks, _PUSHED)
+    own = {"state_dir": str(folder), "port": port, "push_networks": networks}
+    demo = msgspec.structs.replace(settings, **own, limits=_quick(settings.limits))
     return Demo(demo, company, book)
 
 
@@ -144,8 +151,9 @@ async def live(demo: Demo, server: Server, announce: Announce) -> None:
     """Serves, and keeps the company beside it, until a signal comes. Once all are seated, `announce` is called with the
     lines that there are to say about them."""
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each request that seats the company helps nobody
-    serving = asyncio.create_task(serve(server))
     async with Staff() as staff:
+        # Those who end while the server is there need not wonder where it is, and give back what they have in hand.
+        serving = asyncio.create_task(serve(server, before_end=staff.dismiss))
         opening = asyncio.create_task(_open(demo, admin_token(demo.settings), staff, announce))
         await asyncio.wait((serving, opening), return_when=asyncio.FIRST_COMPLETED)
         if opening.done() and opening.exception() is not None:
@@ -166,6 +174,8 @@ async def _open(demo: Demo, token: str, staff: Staff, announce: Announce) -> Non
             await _ready(api)
             seats = await Seating(api, demo.settings.state, demo.book).settle(demo.company)
         await staff.start([_posting(url, place, kept, demo.settings.state / AGENTS) for place, kept in seats])
+        if staff.dismissed:
+            return
     except (ApiError, NoAnswer) as error:
         if await _has_ended(url):
             return  # a signal came before everybody was in
@@ -205,9 +215,11 @@ def _posting(url: str, place: Place, kept: Kept, agents: Path) -> Posting:
 
 
 def _tell_of_an_end(member: Member) -> None:
+    rest = "Its messages wait for it:"
+    if member.posting.seat.host == "push":
+        rest = "What is pushed to it now fails; what comes once it is known to be offline waits for it:"
     click.echo(
-        f"{member.name} (pid {member.process.pid}) has ended. Its messages wait for it: Ctrl-C and "
-        "`molecule up --demo` start it again."
+        f"{member.name} (pid {member.process.pid}) has ended. {rest} Ctrl-C and `molecule up --demo` start it again."
     )
 
 

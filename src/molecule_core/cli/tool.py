@@ -13,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration
+from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration, with_only
 from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import Api
 from molecule_core.client.calling import Caller
@@ -29,13 +29,13 @@ from molecule_core.wire.toolspec import BadArguments, ToolError, ToolSpec
 _PATIENCE_SECONDS = 60.0
 # What was asked for properly and could not be done, unlike what was asked wrongly.
 _REFUSED = 1
-_WORKSPACE = click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
+WORKSPACE = click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
 
 
 @click.command("tool")
 @click.argument("name", required=False)
 @click.option("--json", "given", default="{}", help="The arguments, a JSON object; - reads it from standard input.")
-@_WORKSPACE
+@WORKSPACE
 @click.option("--list", "listing", is_flag=True, help="Say which tools there are, and what each takes.")
 def command(name: str | None, given: str, workspace: str | None, listing: bool) -> None:
     """Call a platform tool as the workspace that the environment names, and print its result as JSON.
@@ -50,7 +50,7 @@ def command(name: str | None, given: str, workspace: str | None, listing: bool) 
     if spec is None:
         raise CommandFailed(reason=f"there is no tool {name!r}; there are: {', '.join(each.name for each in TOOLS)}")
     text = sys.stdin.buffer.read() if given == "-" else given
-    click.echo(msgspec.json.format(msgspec.json.encode(_called(spec, _decoded(text), workspace))).decode())
+    click.echo(msgspec.json.format(msgspec.json.encode(called(spec, _decoded(text), workspace))).decode())
 
 
 def _list() -> None:
@@ -68,26 +68,16 @@ def _decoded(text: str | bytes) -> Any:
         raise CommandFailed(reason=f"--json is not JSON ({error})") from None
 
 
-def _called(spec: ToolSpec, given: Any, workspace: str | None) -> dict[str, Any]:
+def called(spec: ToolSpec, given: Any, workspace: str | None) -> dict[str, Any]:
     """What a tool gives; else the process ends, and says why."""
     try:
         configuration = read_configuration(environment())
-        return asyncio.run(_call(spec, given, _chosen(configuration, workspace)))
+        return asyncio.run(_call(spec, given, with_only(configuration, workspace)))
     except (BadConfiguration, BadArguments) as error:
         raise CommandFailed(reason=error) from None
     except ToolError as error:
         click.echo(f"molecule: {' '.join(error.text.split())}", err=True)
         sys.exit(_REFUSED)
-
-
-def _chosen(configuration: Configuration, workspace: str | None) -> Configuration:
-    if workspace is None:
-        return configuration
-    seats = tuple(seat for seat in configuration.seats if seat.id == workspace)
-    if not seats:
-        yours = ", ".join(seat.id for seat in configuration.seats)
-        raise BadConfiguration(f"workspace {workspace!r} is none of yours; yours: {yours}")
-    return msgspec.structs.replace(configuration, seats=seats)
 
 
 async def _call(spec: ToolSpec, given: Any, configuration: Configuration) -> dict[str, Any]:
@@ -136,8 +126,40 @@ def word(name: str) -> click.Command:
     (spec,) = (each for each in TOOLS if each.cli == name)
 
     @click.command(name, help=f"{spec.short} (The tool {spec.name}.)")
-    @_WORKSPACE
+    @WORKSPACE
     def run(workspace: str | None) -> None:
-        _SHOWN[name](_called(spec, {}, workspace))
+        _SHOWN[name](called(spec, {}, workspace))
 
     return run
+
+
+# What is said is read from standard input where it is not given: texts are long, hold quotes, and stand in no list of
+# processes then.
+_SAID = {"reply": "text", "decline": "reason"}
+
+
+def answering(name: str) -> click.Command:
+    """The command of a word that answers the message of a handle."""
+    (spec,) = (each for each in TOOLS if each.cli == name)
+    progress = "progress" in spec.takes.__struct_fields__
+
+    @click.command(name, help=f"{spec.short} (The tool {spec.name}.) TEXT is read from standard input if left out.")
+    @click.argument("handle")
+    @click.argument("text", required=False)
+    @WORKSPACE
+    def run(handle: str, text: str | None, workspace: str | None, **flags: bool) -> None:
+        said = standard_input() if text in (None, "-") else text
+        told = called(spec, {"handle": handle, _SAID[name]: said, **flags}, workspace)
+        click.echo(told["note"] or told["state"])
+
+    if progress:
+        run = click.option("--progress", is_flag=True, help="Only say that you are at it; it stays open.")(run)
+    return run
+
+
+def standard_input() -> str:
+    """What is given there. Raises CommandFailed if it is no text."""
+    try:
+        return sys.stdin.buffer.read().decode().strip()
+    except UnicodeDecodeError as error:
+        raise CommandFailed(reason=f"standard input is no UTF-8 ({error})") from None

@@ -13,6 +13,8 @@ from molecule_core.ground.settings import Settings
 from molecule_core.server import Server
 from molecule_core.serving import run
 
+_USUAL = {"log_level": "warning", "push_instructions_enabled": True, "instruction_adaptive": True}
+
 
 @click.command("up")
 @click.option(
@@ -29,7 +31,7 @@ def command(demo: bool, fresh: bool, company: Path | None, **flags: Any) -> None
     """Serve, and say how to connect. Ctrl-C ends cleanly; the next start goes on where this one was."""
     if not demo and (fresh or company is not None):
         raise BadSettings(reason="--fresh and --company belong to the demo; add --demo")
-    settings = settings_from({"log_level": "warning"}, **flags)
+    settings = settings_from(_USUAL, **flags)
     set_up_logs(settings.log_level, settings.log_format)
     if demo:
         _up_with_demo(settings, company, fresh=fresh)

@@ -138,9 +138,12 @@ class Api:
         body = {"jsonrpc": "2.0", "id": message_id, "method": "message/send", "params": {"message": message}}
         return await self.post(f"/workspaces/{workspace_id}/a2a", body)
 
-    async def claim(self, workspace_id: str, *, lease: int = 60, wait: int = 25, limit: int = 100) -> Any:
+    async def claim(
+        self, workspace_id: str, *, lease: int = 60, wait: int = 25, limit: int = 100, include: str | None = None
+    ) -> Any:
         """Takes messages out of one's inbox; waits for a first one. Each must be acknowledged within the lease."""
-        return await self.get(f"/workspaces/{workspace_id}/activity", claim=lease, wait=wait, limit=limit)
+        path = f"/workspaces/{workspace_id}/activity"
+        return await self.get(path, claim=lease, wait=wait, limit=limit, include=include)
 
     async def ack(self, workspace_id: str, row: dict[str, Any]) -> Any:
         """Says that a claimed message is handled."""

@@ -13,8 +13,8 @@ from msgspec import Struct
 from molecule_core.client.claiming import Claims, Seat
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids
+from molecule_core.wire import delegating, replytypes, verbs
 from molecule_core.wire import tooltypes as types
-from molecule_core.wire import verbs
 from molecule_core.wire.inbox import InboxMessage
 from molecule_core.wire.toolspec import Local, ToolError, ToolSpec
 
@@ -26,6 +26,7 @@ class Caller:
         self, seats: Sequence[Seat], *, clock: Clock, ids: Ids, runtime: str, version: str, lease: int = 300
     ) -> None:
         self._seats = {seat.id: seat for seat in seats}
+        self._clock = clock
         self._ids = ids
         self._runtime = runtime
         self._version = version
@@ -33,12 +34,15 @@ class Caller:
         self._seen: dict[str, InboxMessage] = {}
         """What was shown, by id: where it came to, and under which attempt."""
         self._locals: Mapping[str, _Verb] = {
+            "reply": self._answer,
+            "decline": self._decline,
             "reply_to_workspace": self._reply,
             "get_runtime_identity": self._identity,
             "wait_for_message": self._wait,
             "inbox_peek": self._peek,
             "inbox_pop": self._pop,
             "chat_history": self._history,
+            **dict.fromkeys(delegating.NAMES, self._delegating),
         }
 
     @property
@@ -52,7 +56,7 @@ class Caller:
         """What a tool gives, in the shape that it promises. A call that is repeated with its `key` acts once. Raises
         ToolError."""
         if isinstance(spec.call, Local):
-            return await self._locals[spec.call.name](arguments, key or self._ids.new(), progress)
+            return await self._locals[spec.call.name](arguments, key, progress)
         seat = self._meant(spec, arguments)
         asked = spec.request(seat.id, arguments)
         headers = verbs.key_headers(key or self._ids.new()) if spec.call.keyed else None
@@ -109,15 +113,58 @@ class Caller:
     # -- verbs ---------------------------------------------------------------------------------------------------------
 
     async def _reply(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
-        given: types.ReplyArguments = arguments
+        given, fits = self._by_handle(arguments)
         if given.workspace_id or not given.activity_id:
             seat = self._named(given.workspace_id, "workspace_id")
         else:
             seat = await self._holder(given.activity_id)
         attempt = self._attempt(given.activity_id, given.attempt)
-        told = await verbs.reply(seat.speaker, seat.id, msgspec.structs.replace(given, attempt=attempt), key)
-        if told["acknowledged"]:
+        given = msgspec.structs.replace(given, attempt=attempt)
+        told = await verbs.reply(seat.speaker, seat.id, given, key or self._ids.new(), fits=fits)
+        if told["acknowledged"] and (fits or not given.reply_handle):  # else the handle named a message unseen here
             self._seen.pop(given.activity_id, None)
+        return told
+
+    def _by_handle(self, given: types.ReplyArguments) -> tuple[types.ReplyArguments, bool]:
+        """The message of a handle that was shown; whether it is known which one. Raises ToolError if the call names
+        another message beside it."""
+        if not given.reply_handle:
+            return given, False
+        shown = [each for each in self._seen.values() if each.reply_handle == given.reply_handle]
+        places = {each.arrival_workspace_id: each.activity_id for each in shown}
+        beside = self._seen.get(given.activity_id)
+        if given.activity_id and (places or (beside is not None and beside.reply_handle)):
+            if given.activity_id not in places.values():
+                raise verbs.refuse_two_messages(given.activity_id, given.reply_handle)
+            return given, True
+        if len(places) == 1 and given.workspace_id in ("", *places):
+            ((seat_id, activity_id),) = places.items()
+            return msgspec.structs.replace(given, workspace_id=seat_id, activity_id=activity_id), True
+        return given, False
+
+    async def _answer(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        given: replytypes.AnswerArguments = arguments
+        seat, attempt = self._of_handle(given.handle, given.via_workspace)
+        told = await verbs.answer(seat.speaker, seat.id, given, key or self._ids.new(), attempt)
+        return self._closed(told)
+
+    async def _decline(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        given: replytypes.DeclineArguments = arguments
+        seat, attempt = self._of_handle(given.handle, given.via_workspace)
+        told = await verbs.decline(seat.speaker, seat.id, given, key or self._ids.new(), attempt)
+        return self._closed(told)
+
+    def _of_handle(self, handle: str, named: str) -> tuple[Seat, int]:
+        """The seat of a message that was shown with this handle, and under which attempt; else the seat that is named,
+        or the only one. Raises ToolError."""
+        shown = [each for each in self._seen.values() if each.reply_handle == handle]
+        places = {each.arrival_workspace_id for each in shown}
+        seat = self._named(named or (places.pop() if len(places) == 1 else ""), "via_workspace")
+        return seat, max((each.attempt for each in shown if each.arrival_workspace_id == seat.id), default=0)
+
+    def _closed(self, told: dict[str, Any]) -> dict[str, Any]:
+        if told["acknowledged"]:
+            self._seen.pop(told["answers"], None)
         return told
 
     async def _identity(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
@@ -146,7 +193,8 @@ class Caller:
 
     async def _peek(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
         given: types.PeekArguments = arguments
-        pages = [await verbs.peek(seat.speaker, seat.id, given.limit) for seat in self._seats.values()]
+        several = len(self._seats) > 1
+        pages = [await verbs.peek(seat.speaker, seat.id, given.limit, several=several) for seat in self._seats.values()]
         found = sorted((message for page in pages for message in page), key=lambda message: message.created_at)
         shown = [self._shown(message) for message in found[: given.limit]]
         told: dict[str, Any] = msgspec.to_builtins(types.Peeked(messages=shown))
@@ -169,6 +217,12 @@ class Caller:
         given: types.HistoryArguments = arguments
         seat = self._named(given.via_workspace, "via_workspace")
         return await verbs.history(seat.speaker, seat.id, given)
+
+    async def _delegating(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        """The tools about delegations. Without a key of the caller's own none is sent: a new one with each call would
+        name nothing."""
+        seats = [(seat.id, seat.speaker) for seat in self._seats.values()]
+        return await delegating.run(seats, arguments, key, clock=self._clock, progress=progress)
 
 
 _Verb = Callable[[Any, str, verbs.Progress | None], Awaitable[dict[str, Any]]]

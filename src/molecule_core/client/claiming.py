@@ -72,7 +72,7 @@ class Claims:
                 self._polls[seat.id] = asyncio.create_task(self._claim(seat, seconds))
 
     async def _claim(self, seat: Seat, seconds: float) -> InboxMessage | None:
-        return await verbs.claim(seat.speaker, seat.id, seconds, lease=self._lease)
+        return await verbs.claim(seat.speaker, seat.id, seconds, lease=self._lease, several=len(self._seats) > 1)
 
     def _collect(self, failed: dict[str, ToolError]) -> None:
         """What the questions that have ended brought."""

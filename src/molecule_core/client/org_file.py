@@ -7,13 +7,13 @@ import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from molecule_core.ground.errors import MoleculeError, OrgFileFailed
-from molecule_core.ground.limits import Limits
+from molecule_core.ground.limits import MOST_REPLY_SECONDS, Limits
 from molecule_core.ground.text import clean_line, clean_name
 
 DEFAULT_RUNTIME = "generic-mcp"
@@ -35,11 +35,16 @@ class FileSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: str | None = None
     instruction_template_id: str | None = None
     instruction_compact: bool = False
+    instruction_shape: Literal["json", "xml", "both"] | None = None
+    reply_seconds: Annotated[int, Meta(ge=0, le=MOST_REPLY_SECONDS)] | None = None
+    send_drafts: bool = False
     broadcast_enabled: bool = False
     talk_to_user_enabled: bool = True
     # What the demo reads in its company files; an organisation takes no notice of it.
     behaviour: Any = None
     host: Any = None
+    progress: Any = None
+    stumbles: Any = None
     seconds: Any = None
     craft: Any = None
     seat: "tuple[FileSeat, ...]" = ()
@@ -122,6 +127,8 @@ def _clean_seat(above: tuple[str, ...], seat: FileSeat, limits: Limits) -> FileS
         runtime=clean_line(seat.runtime, limits.short_text_length, f"the runtime of {name!r}") or DEFAULT_RUNTIME,
         behaviour=None,
         host=None,
+        progress=None,
+        stumbles=None,
         seconds=None,
         craft=None,
         seat=_clean((*above, name), seat.seat, limits),
@@ -180,6 +187,9 @@ def _seat_of(row: dict[str, Any], below: tuple[FileSeat, ...]) -> FileSeat:
         url=row["url"] if pushed else None,
         instruction_template_id=row["instruction_template_id"],
         instruction_compact=row["instruction_compact"],
+        instruction_shape=row["instruction_shape"],
+        reply_seconds=row["reply_seconds"],
+        send_drafts=row["send_drafts"],
         broadcast_enabled=row["broadcast_enabled"],
         talk_to_user_enabled=row["talk_to_user_enabled"],
         seat=below,

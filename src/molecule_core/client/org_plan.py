@@ -22,6 +22,9 @@ _PLAIN = (
     "max_concurrent_tasks",
     "instruction_template_id",
     "instruction_compact",
+    "instruction_shape",
+    "reply_seconds",
+    "send_drafts",
     *ABILITIES,
 )
 

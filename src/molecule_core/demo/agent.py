@@ -20,27 +20,30 @@ from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.demo.hosted import host
 from molecule_core.demo.mail import card_of, message_of, peer_of
 from molecule_core.demo.mcp import ServerEnded
-from molecule_core.demo.mind import Reaction, State, react, tasks
-from molecule_core.demo.model import Ack, Action, Message, Peer, Posting, Say, Send, Work
+from molecule_core.demo.mind import Reaction, State, begun, react, refused, tasks
+from molecule_core.demo.model import Ack, Action, Answer, Delegate, Message, Peer, Posting, Report, Say, Work
+from molecule_core.demo.mute import BridgeEnded, keep
+from molecule_core.demo.presence import BEAT_SECONDS, Presence, SeatGone
+from molecule_core.demo.pushed import Pushed
 from molecule_core.ground.clock import Clock, SystemClock
 
 T = TypeVar("T")
 SEATED = "seated"
-# A restarted agent gets the messages of its life before when their lease ends: no person should wait long for that.
-LEASE_SECONDS = 5
-# Three of them fit into the ten seconds after which the demo counts an agent as silent.
-_BEAT_SECONDS = 3.0
+# Those that live in a host give back nothing when they are killed: no person should wait long for their next life.
+HOSTED_LEASE_SECONDS = 5
+# Longer than a team takes, since every further hand-over counts as a new attempt; what a life before has claimed is
+# given back at the start of the next.
+_LEASE_SECONDS = 60
 _WAIT_SECONDS = 25
 _AGAIN_SECONDS = 1.0
 # A page of mail is worked through before the next is asked for: a long one would make its last rows wait.
 _PAGE = 20
+_MOST_LEFT = 500
 _LONGEST_POSTING = 1 << 20
 # HTTP's statuses. 409 says: this was done before in other words, or a later hand-over of the message counts.
 _DONE_BEFORE, _TOO_MANY, _SERVER_TROUBLE = 409, 429, 500
-
-
-class SeatGone(Exception):
-    """The seat was removed, or its token counts no more."""
+# The refusal with that status which no waiting ends.
+_FULL_TREE = "delegation_limit"
 
 
 class Agent:
@@ -53,73 +56,49 @@ class Agent:
         self._clock = clock
         self._parent_id: str | None = None
         self._state = State()
-        self._asked: dict[str, str] = {}
-        self._doing: str | None = None
-        self._changed = asyncio.Event()
-        self._started = clock.monotonic()
+        self._presence = Presence(self._id, api, clock)
 
     async def run(self, seated: Callable[[], None]) -> None:
         """Takes the seat and keeps it; `seated` is called in between. Ends only by raising SeatGone."""
-        card = card_of(self._seat)
-        await self._own(lambda: self._api.post("/registry/register", {"id": self._id, "agent_card": card}))
+        told = {"id": self._id, "agent_card": card_of(self._seat), "delivery_mode": "poll"}
+        await self._own(lambda: self._api.post("/registry/register", told))
         self._parent_id = (await self._own(lambda: self._api.get(f"/workspaces/{self._id}")))["parent_id"]
+        await self._own(self._give_back)
         seated()
-        beating = asyncio.create_task(self._beat())
+        beating = asyncio.create_task(self._presence.beat())
         try:
             while True:
-                claiming = self._own(
-                    lambda: self._api.claim(self._id, lease=LEASE_SECONDS, wait=_WAIT_SECONDS, limit=_PAGE)
-                )
-                for row in await claiming:
-                    await self._handle(message_of(row, self._asked))
+                for row in await self._own(self._claim):
+                    await self._handle(message_of(row))
         finally:
             beating.cancel()
-
-    # -- being there ---------------------------------------------------------------------------------------------------
-
-    async def _beat(self) -> None:
-        """A heartbeat every few seconds, and at once when the work changes. One that is lost is made up by the next."""
-        while True:
-            self._changed.clear()
-            with suppress(NoAnswer, ApiError):
-                await self._api.post("/registry/heartbeat", self._pulse())
-            await self._clock.wait(self._changed.wait(), _BEAT_SECONDS)
-
-    def _pulse(self) -> dict[str, Any]:
-        waiting = tasks(self._state)
-        busy = [*waiting, self._doing] if self._doing is not None else waiting
-        return {
-            "workspace_id": self._id,
-            "active_tasks": len(busy),
-            "current_task": busy[-1] if busy else None,
-            "uptime_seconds": int(self._clock.monotonic() - self._started),
-        }
+            await asyncio.wait((beating,))
 
     # -- mail ----------------------------------------------------------------------------------------------------------
 
+    async def _give_back(self) -> None:
+        """What a life before has claimed and not handled need not wait for the end of its lease."""
+        rows = await self._api.get(f"/workspaces/{self._id}/activity", waiting="true", limit=_MOST_LEFT)
+        claims = [{"activity_id": row["id"], "attempt": row["attempt"]} for row in rows if row.get("attempt")]
+        if claims:
+            await self._api.post(f"/workspaces/{self._id}/activity/release", {"claims": claims})
+
     async def _claim(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = await self._api.claim(
-            self._id, lease=LEASE_SECONDS, wait=_WAIT_SECONDS, limit=_PAGE
+            self._id, lease=_LEASE_SECONDS, wait=_WAIT_SECONDS, limit=_PAGE, include="instructions"
         )
         return rows
 
     async def _handle(self, message: Message) -> None:
-        peers = await self._peers() if message.is_request else []
-        reaction = react(self._seat, self._state, message, peers)
-        self._remember(reaction)
+        peers = await self._peers() if message.wants_answer else []
+        await self._perform(react(self._seat, self._state, message, peers))
+        self._presence.does(None)
+
+    async def _perform(self, reaction: Reaction) -> None:
+        self._state = reaction.state
+        self._presence.waits(tasks(self._state))
         for action in reaction.actions:
             await self._act(action)
-        self._show(None)
-
-    def _remember(self, reaction: Reaction) -> None:
-        before, self._state = tasks(self._state), reaction.state
-        if before != tasks(self._state):
-            self._changed.set()
-
-    def _show(self, task: str | None) -> None:
-        if task != self._doing:
-            self._doing = task
-            self._changed.set()
 
     async def _peers(self) -> list[Peer]:
         rows = await self._own(lambda: self._api.get(f"/registry/{self._id}/peers"))
@@ -128,27 +107,48 @@ class Agent:
     async def _act(self, action: Action) -> None:
         match action:
             case Work():
-                self._show(action.task)
+                self._presence.does(action.task)
                 await self._clock.wait(_never(), action.seconds)
             case Say():
                 await self._done(lambda: self._say(action))
-            case Send():
-                await self._done(lambda: self._send(action))
+            case Answer():
+                await self._done(lambda: self._answer(action))
+            case Delegate():
+                await self._perform(await self._delegate(action))
+            case Report():
+                await self._report(action)
             case Ack():
                 handled = {"id": action.message.id, "attempt": action.message.attempt}
                 await self._done(lambda: self._api.ack(self._id, handled))
 
     async def _say(self, said: Say) -> Any:
         headers = {"idempotency-key": said.key}
-        return await self._api.call(
-            "POST", f"/workspaces/{self._id}/notify", body={"message": said.text}, headers=headers
-        )
+        told = {"message": said.text, "in_reply_to": said.answers, "progress": said.progress}
+        return await self._api.call("POST", f"/workspaces/{self._id}/notify", body=told, headers=headers)
 
-    async def _send(self, sent: Send) -> None:
-        """Notes how the server calls a question: whoever answers it may name it so."""
-        receipt = await self._api.post(f"/workspaces/{sent.to}/a2a", _envelope(sent))
-        if sent.intent == "request" and isinstance(receipt.get("activity_id"), str):
-            self._asked[receipt["activity_id"]] = sent.message_id
+    async def _answer(self, said: Answer) -> Any:
+        """By the handle of the message; one that has none is named, and the answer is a message."""
+        asked = said.message
+        if asked.handle:
+            return await self._api.post(f"/workspaces/{self._id}/reply", {"handle": asked.handle, "text": said.text})
+        return await self._api.post(f"/workspaces/{asked.sender}/a2a", _envelope(asked, said.text))
+
+    async def _delegate(self, given: Delegate) -> Reaction:
+        """What the agent does once it is begun, or was refused."""
+        task = {"target_id": given.to, "task": given.text, "in_reply_to": given.about}
+        headers = {"idempotency-key": given.key}
+        path = f"/workspaces/{self._id}/delegate"
+        try:
+            receipt = await self._insist(lambda: self._api.call("POST", path, body=task, headers=headers))
+        except ApiError as error:
+            return refused(self._seat, self._state, given, f"{error.problem.get('error', error)}")
+        return begun(self._seat, self._state, given, receipt["delegation_id"])
+
+    async def _report(self, report: Report) -> None:
+        """Said once: the next report makes up for one that is lost."""
+        told = {"current_step": report.step, "percent": report.percent}
+        with suppress(NoAnswer, ApiError):
+            await self._api.post(f"/delegations/{report.delegation_id}/status", told)
 
     # -- the server may be away, busy, or refuse -----------------------------------------------------------------------
 
@@ -175,22 +175,21 @@ class Agent:
             except NoAnswer:
                 pass
             except ApiError as error:
-                if error.status != _TOO_MANY and error.status < _SERVER_TROUBLE:
+                is_passing = error.status == _TOO_MANY and error.code != _FULL_TREE
+                if not is_passing and error.status < _SERVER_TROUBLE:
                     raise
             await self._clock.wait(_never(), _AGAIN_SECONDS)
 
 
-def _envelope(send: Send) -> dict[str, Any]:
-    metadata: dict[str, str] = {"intent": send.intent}
-    if send.in_reply_to is not None:
-        metadata["in_reply_to"] = send.in_reply_to
+def _envelope(asked: Message, text: str) -> dict[str, Any]:
+    key = f"answer-{asked.id}"
     message = {
         "role": "agent",
-        "messageId": send.message_id,
-        "parts": [{"kind": "text", "text": send.text}],
-        "metadata": metadata,
+        "messageId": key,
+        "parts": [{"kind": "text", "text": text}],
+        "metadata": {"intent": "inform", "in_reply_to": asked.id},
     }
-    return {"jsonrpc": "2.0", "id": send.message_id, "method": "message/send", "params": {"message": message}}
+    return {"jsonrpc": "2.0", "id": key, "method": "message/send", "params": {"message": message}}
 
 
 def _never() -> "asyncio.Future[None]":
@@ -227,11 +226,17 @@ async def _keep(posting: Posting) -> None:
     clock = SystemClock()
     if posting.seat.host == "mcp":
         try:
-            await host(posting, clock, _say_seated, lease=LEASE_SECONDS, beat=_BEAT_SECONDS)
+            await host(posting, clock, _say_seated, lease=HOSTED_LEASE_SECONDS, beat=BEAT_SECONDS)
         except ServerEnded:
             raise SeatGone("`molecule mcp` has ended; what it says stands above") from None
+    if posting.seat.host == "stdout":
+        try:
+            await keep(posting, clock, _say_seated, lease=HOSTED_LEASE_SECONDS, beat=BEAT_SECONDS)
+        except BridgeEnded:
+            raise SeatGone("`molecule bridge` has ended; what it says stands above") from None
     async with Api(posting.url, posting.token) as api:
-        await Agent(posting, api, clock).run(_say_seated)
+        agent = Pushed(posting, api, clock) if posting.seat.host == "push" else Agent(posting, api, clock)
+        await agent.run(_say_seated)
 
 
 async def main() -> str | None:

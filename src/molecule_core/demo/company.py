@@ -115,6 +115,10 @@ def _fault_of(seat: Seat) -> str:
         return "is a specialist, who asks nobody, but has seats below it; make it a lead or a desk"
     if seat.behaviour != "specialist" and seat.host != "none":
         return "asks others, which the demo's agents do without a host; leave its host away, or make it a specialist"
+    if seat.stumbles and seat.host != "push":
+        return 'stumbles, which only one with host = "push" can; nobody else is pushed to'
+    if seat.progress and seat.host in ("push", "stdout"):
+        return "says nothing while it works, since it has no tools; leave its progress away"
     if not seat.seat and not seat.craft:
         return "has neither a craft nor seats below it, so it could answer nothing; give it a [[...craft]]"
     return ""

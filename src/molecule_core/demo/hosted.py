@@ -12,7 +12,7 @@ from typing import Any
 from molecule_core.demo.mail import card_of
 from molecule_core.demo.mcp import McpServer, ToolRefused, started
 from molecule_core.demo.mind import State, react
-from molecule_core.demo.model import Ack, Action, Message, Posting, Say, Seat, Send, Work
+from molecule_core.demo.model import Ack, Action, Answer, Delegate, Message, Posting, Report, Say, Seat, Work
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.settings import environment
 
@@ -30,13 +30,16 @@ class Hosted:
         self._clock = clock
 
     async def run(self, seated: Callable[[], None]) -> None:
-        """Says who it is, then takes its mail for ever. Raises ServerEnded."""
+        """Says who it is, then takes its mail for ever. Raises ServerEnded.
+
+        After the first look into its inbox the seat is taken: what it said before that could be overwritten."""
+        came = await self._insist(lambda: self._tools.call("wait_for_message", timeout_secs=0))
         await self._insist(lambda: self._tools.call("update_agent_card", card=card_of(self._seat)))
         seated()
         while True:
-            came = await self._insist(lambda: self._tools.call("wait_for_message", timeout_secs=_WAIT_SECONDS))
             if came["message"] is not None:
                 await self._handle(heard(came["message"]))
+            came = await self._insist(lambda: self._tools.call("wait_for_message", timeout_secs=_WAIT_SECONDS))
 
     async def _handle(self, message: Message) -> None:
         """A specialist needs nothing but the message: what is not acknowledged comes again, also to its next life."""
@@ -53,10 +56,15 @@ class Hosted:
                 await self._clock.wait(asyncio.get_running_loop().create_future(), action.seconds)
             case Say():
                 await self._tools.call("reply_to_workspace", text=action.text, **answers)
-            case Send():
-                await self._tools.call("reply_to_workspace", peer_id=action.to, text=action.text, **answers)
+            case Answer():
+                await self._tools.call("reply_to_workspace", peer_id=about.sender, text=action.text, **answers)
+            case Report():
+                told = {"current_step": action.step, "percent": action.percent}
+                await self._tools.call("report_progress", task_id=action.delegation_id, **told)
             case Ack():
                 await self._tools.call("inbox_pop", **answers)
+            case Delegate():  # a specialist asks nobody
+                raise AssertionError(action)
 
     async def _insist(self, call: Callable[[], Any]) -> Any:
         """Asks until the tool has an answer: the server of the company may be away."""
@@ -73,9 +81,9 @@ def heard(told: dict[str, Any]) -> Message:
     return Message(
         id=told["activity_id"],
         attempt=told.get("attempt", 0),
-        name=told["activity_id"],
         text=told["text"],
         sender=told.get("peer_id") or None,
+        delegation_id=told.get("delegation_id", ""),
         wants_answer=told.get("intent", "request") == "request",
     )
 

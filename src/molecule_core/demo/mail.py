@@ -1,33 +1,58 @@
 """Rows of the public API as an agent of the company understands them. Pure; anything may stand in them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from molecule_core.demo.model import Checks, Craft, Estimate, Message, Peer, Seat
 from molecule_core.demo.reading import ANY_NUMBER, telling_stems
 
-_KINDS = ("canvas_user", "peer_agent")
+_USER, _PEER, _DELEGATION, _RESULT, _SYSTEM = "canvas_user", "peer_agent", "delegation", "delegation_result", "system"
+_COMPLETED = "completed"
 _MOST_TAGS = 50
-_NOTHING_ASKED: Mapping[str, str] = {}
 
 
-def message_of(row: dict[str, Any], asked: Mapping[str, str] = _NOTHING_ASKED) -> Message:
-    """A row of one's inbox. What is no message of a person or a peer wants no answer. `asked`: the messageIds of one's
-    own questions by the ids that the server gave them; an answer may name either."""
-    body = row.get("request_body")
-    message = _object(_object(_object(body).get("params")).get("message"))
-    in_reply_to = _object(message.get("metadata")).get("in_reply_to")
-    parts = message.get("parts")
-    texts = [_object(part).get("text") for part in parts] if isinstance(parts, list) else []
-    return Message(
+def message_of(row: dict[str, Any]) -> Message:
+    """A row of one's inbox. What is no message of a person or a peer wants no answer; neither does what a peer says in
+    reply to something, or two agents could answer each other for ever."""
+    return _message(
+        row.get("request_body"),
         id=row["id"],
         attempt=row["attempt"],
-        name=str(message.get("messageId") or row["id"]),
-        text="\n".join(text for text in texts if isinstance(text, str)),
         sender=row["source_id"],
-        in_reply_to=asked.get(in_reply_to, in_reply_to) if isinstance(in_reply_to, str) else None,
-        wants_answer=row["kind"] in _KINDS and row["intent"] == "request",
+        kind=row["kind"],
+        intent=row["intent"],
+        handle=_object(row.get("instructions")).get("reply_handle"),
     )
+
+
+def pushed_message(body: Any, *, id: str, attempt: int) -> Message:
+    """A message as it is pushed, where its body is all that there is; `id`, `attempt`: what stands beside it."""
+    metadata = _object(_object(_params(body).get("message")).get("metadata"))
+    kind, intent = metadata.get("kind"), metadata.get("intent")
+    return _message(body, id=id, attempt=attempt, sender=None, kind=kind, intent=intent, handle=None)
+
+
+def _message(body: Any, *, id: str, attempt: int, sender: str | None, kind: Any, intent: Any, handle: Any) -> Message:
+    message = _object(_params(body).get("message"))
+    metadata = _object(message.get("metadata"))
+    parts, named = message.get("parts"), metadata.get("delegation_id")
+    texts = [_object(part).get("text") for part in parts] if isinstance(parts, list) else []
+    is_reply = kind == _PEER and isinstance(metadata.get("in_reply_to"), str)
+    return Message(
+        id=id,
+        attempt=attempt,
+        text="\n".join(text for text in texts if isinstance(text, str)),
+        sender=sender,
+        handle=handle if isinstance(handle, str) else "",
+        delegation_id=named if isinstance(named, str) and kind in (_DELEGATION, _RESULT, _SYSTEM) else "",
+        is_result=kind == _RESULT,
+        failed=kind == _RESULT and metadata.get("status") != _COMPLETED,
+        wants_answer=kind in (_USER, _PEER, _DELEGATION) and intent == "request" and not is_reply,
+    )
+
+
+def _params(body: Any) -> dict[str, Any]:
+    return _object(_object(body).get("params"))
 
 
 def peer_of(row: dict[str, Any], own_id: str, parent_id: str | None) -> Peer:

@@ -2,9 +2,9 @@
 
 Above: agent. Below: saying, crafts.
 
-Nothing is remembered outside the inbox: a request is acknowledged only when it is answered, and the answers that it
-waits for only after it. Whatever is not acknowledged is handed out again when its lease ends, to this agent or to the
-next one in its seat; all that is sent has an id made from the request's, so that repeating it has no effect.
+Nothing is remembered outside the inbox: a request is acknowledged only when it is answered, and the results that it
+waits for only after it. Whatever is not acknowledged is handed out again to the next agent in this seat; all that is
+sent has a key made from the request's id, so that repeating it has no effect.
 """
 
 from collections.abc import Sequence
@@ -14,27 +14,32 @@ from msgspec.structs import replace
 
 from molecule_core.demo import saying
 from molecule_core.demo.crafts import quoted
-from molecule_core.demo.model import Ack, Action, Message, Peer, Say, Seat, Send, Work
+from molecule_core.demo.model import Ack, Action, Answer, Delegate, Message, Peer, Report, Say, Seat, Work
 from molecule_core.demo.reading import telling_stems
+
+_WHOLE = 100
 
 
 class Case(Struct, frozen=True):
-    """A request that waits for the answers of those who were asked; `answers` by the id of the peer."""
+    """A request that waits for those who were given it; `results` by the id of the peer."""
 
     request: Message
     asked: tuple[Peer, ...]
-    answers: dict[str, Message]
+    results: dict[str, Message] = {}
 
     @property
     def missing(self) -> list[Peer]:
-        """Who has not answered."""
-        return [peer for peer in self.asked if peer.id not in self.answers]
+        """Who has not come back with a result."""
+        return [peer for peer in self.asked if peer.id not in self.results]
 
 
 class State(Struct, frozen=True):
-    """What an agent has in mind: open cases by the id of their request, and answers whose case it does not know."""
+    """What an agent has in mind: open cases by the id of their request; for each delegation under way the keys of all
+    that wait for it, since the same work that is wanted twice at a time is one delegation; and results that nobody
+    waits for yet."""
 
     cases: dict[str, Case] = {}
+    waits: dict[str, tuple[str, ...]] = {}
     held: dict[str, Message] = {}
 
 
@@ -47,20 +52,34 @@ class Reaction(Struct, frozen=True):
 
 def react(seat: Seat, state: State, message: Message, peers: Sequence[Peer] = ()) -> Reaction:
     """What an agent does about a message. `peers` are needed for a request."""
-    if message.is_answer:
-        return _take_answer(seat, state, message)
-    if message.is_request:
+    if message.is_result:
+        return _take_result(seat, state, message)
+    if message.wants_answer:
         return _take_request(seat, state, message, peers)
-    return Reaction(state, (Ack(message),))
+    return _take_note(state, message)
+
+
+def begun(seat: Seat, state: State, given: Delegate, delegation_id: str) -> Reaction:
+    """What an agent does when it knows which delegation it has begun, or had begun in its life before."""
+    keys = tuple(dict.fromkeys((*state.waits.get(delegation_id, ()), given.key)))
+    known = replace(state, waits={**state.waits, delegation_id: keys})
+    early = next((each for each in state.held.values() if each.delegation_id == delegation_id), None)
+    return Reaction(known, ()) if early is None else _take_result(seat, known, early)
+
+
+def refused(seat: Seat, state: State, given: Delegate, why: str) -> Reaction:
+    """What an agent does when the server does not let it delegate."""
+    result = Message(id="", attempt=0, text=why, sender=given.to, is_result=True, failed=True)
+    return _settle(seat, state, result, {given.key})
 
 
 def tasks(state: State) -> list[str]:
     """What an agent is busy with, the newest last, as others may see it."""
-    return [saying.waiting(case.request, [peer.name for peer in case.missing]) for case in state.cases.values()]
+    return [saying.waiting(case.request, _names(case.missing)) for case in state.cases.values()]
 
 
-def question_id(request: Message, peer: Peer) -> str:
-    """The messageId under which a peer is asked about a request."""
+def key_of(request: Message, peer: Peer) -> str:
+    """The key under which a request is delegated to a peer."""
     return f"ask-{request.id}-{peer.id}"
 
 
@@ -70,22 +89,13 @@ def question_id(request: Message, peer: Peer) -> str:
 def _take_request(seat: Seat, state: State, request: Message, peers: Sequence[Peer]) -> Reaction:
     known = state.cases.get(request.id)
     if known is not None:
-        heard_of = {*known.answers, *(peer.id for peer in peers)}
-        asked = tuple(peer for peer in known.asked if peer.id in heard_of)  # who was removed will never answer
-        return _go_on(seat, state, replace(known, request=request, asked=asked), ())
+        return Reaction(replace(state, cases={**state.cases, request.id: replace(known, request=request)}), ())
     asked = _whom_to_ask(seat, request, peers)
-    early = {peer.id: answer for peer in asked if (answer := _held_answer(state, request, peer)) is not None}
-    asking = [Send(peer.id, request.text, question_id(request, peer), "request") for peer in asked]
-    telling = [Say(saying.begun(asked), f"begun-{request.id}")] if asked and request.sender is None else []
-    taken = {answer.id for answer in early.values()}
-    state = replace(state, held={key: answer for key, answer in state.held.items() if key not in taken})
-    return _go_on(seat, state, Case(request, asked, early), (*telling, *asking))
-
-
-def _held_answer(state: State, request: Message, peer: Peer) -> Message | None:
-    asked = question_id(request, peer)
-    fitting = (each for each in state.held.values() if each.in_reply_to == asked and each.sender == peer.id)
-    return next(fitting, None)
+    told = Say(saying.begun(asked), f"begun-{request.id}", request.id, progress=True)
+    telling = [told] if asked and request.sender is None else []
+    giving = [Delegate(peer.id, request.text, key_of(request, peer), request.id) for peer in asked]
+    case = Case(request, asked)
+    return _go_on(seat, state, case, (*telling, *giving, *_reporting(seat, case)))
 
 
 def _whom_to_ask(seat: Seat, request: Message, peers: Sequence[Peer]) -> tuple[Peer, ...]:
@@ -110,59 +120,100 @@ def _best(peers: list[Peer], text: str) -> tuple[Peer, ...]:
 
 def _go_on(seat: Seat, state: State, case: Case, actions: tuple[Action, ...]) -> Reaction:
     """Waits on, or, once nobody is missing, answers."""
-    cases = {**state.cases, case.request.id: case}
     if case.missing:
-        return Reaction(replace(state, cases=cases), actions)
-    del cases[case.request.id]
-    return Reaction(replace(state, cases=cases), (*actions, *_answering(seat, case)))
+        return Reaction(replace(state, cases={**state.cases, case.request.id: case}), actions)
+    left = _without(state, case.request.id)
+    return Reaction(left, (*actions, *_answering(seat, case, left)))
 
 
-def _answering(seat: Seat, case: Case) -> list[Action]:
-    """The request is acknowledged before the answers: a request that comes again without them could not be answered,
-    while an answer without its request only has to be put away."""
-    answers = [(peer.name, case.answers[peer.id]) for peer in case.asked]
-    text = saying.answer(seat, case.request, [(name, each.text) for name, each in answers])
+def _without(state: State, request_id: str) -> State:
+    """Nothing is waited for any more on behalf of a request."""
+    cases = {key: case for key, case in state.cases.items() if key != request_id}
+    wanted = {key_of(case.request, peer) for case in cases.values() for peer in case.asked}
+    left = {each: tuple(key for key in keys if key in wanted) for each, keys in state.waits.items()}
+    return replace(state, cases=cases, waits={each: keys for each, keys in left.items() if keys})
+
+
+def _answering(seat: Seat, case: Case, left: State) -> list[Action]:
+    """The request is acknowledged before the results: a request that comes again without them would wait for ever,
+    while a result without its request only has to be put away. So one that another request waits for stays, too."""
+    results = [(peer.name, case.results[peer.id]) for peer in case.asked]
+    text = saying.answer(seat, case.request, results)
     return [
-        Work(seat.seconds, quoted(case.request.text)),
+        *_working(seat, case.request),
         _reply(case.request, text),
         Ack(case.request),
-        *(Ack(each) for each in case.answers.values()),
+        *(Ack(each) for each in case.results.values() if each.id and each.delegation_id not in left.waits),
     ]
 
 
+def _working(seat: Seat, request: Message) -> list[Action]:
+    """The time that an agent takes. One that reports tells of each step as it begins it."""
+    task = quoted(request.text)
+    if not (seat.progress and request.is_delegated) or seat.behaviour != "specialist":
+        return [Work(seat.seconds, task)]
+    steps = saying.steps(seat)
+    told: list[Action] = []
+    for number, step in enumerate(steps):
+        told.append(Report(request.delegation_id, step, _WHOLE * number // len(steps)))
+        told.append(Work(seat.seconds / len(steps), f"{task}: {step}"))
+    return told
+
+
 def _reply(request: Message, text: str) -> Action:
-    key = f"answer-{request.id}"
-    if request.sender is None:
-        return Say(text, key)
-    return Send(request.sender, text, key, "inform", request.name)
+    return Say(text, f"answer-{request.id}", request.id) if request.sender is None else Answer(request, text)
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
-def _take_answer(seat: Seat, state: State, answer: Message) -> Reaction:
-    found = _case_of(state, answer)
-    if found is None:
-        return _keep(state, answer)
-    case, peer = found
-    if case.answers.get(peer.id, answer).id != answer.id:
-        return Reaction(state, (Ack(answer),))  # one answer is enough
-    return _go_on(seat, state, replace(case, answers={**case.answers, peer.id: answer}), ())
+def _take_result(seat: Seat, state: State, result: Message) -> Reaction:
+    keys = state.waits.get(result.delegation_id)
+    if keys is None:
+        return _keep(state, result)
+    held = {each: kept for each, kept in state.held.items() if each != result.id}
+    return _settle(seat, replace(state, held=held), result, set(keys))
 
 
-def _case_of(state: State, answer: Message) -> tuple[Case, Peer] | None:
-    for case in state.cases.values():
+def _settle(seat: Seat, state: State, result: Message, keys: set[str]) -> Reaction:
+    """A result goes to all who wait for it. One that comes again counts as it was handed out last."""
+    done: list[Action] = []
+    for case in list(state.cases.values()):
         for peer in case.asked:
-            if peer.id == answer.sender and question_id(case.request, peer) == answer.in_reply_to:
-                return case, peer
-    return None
+            if key_of(case.request, peer) in keys:
+                further = replace(case, results={**case.results, peer.id: result})
+                telling = _reporting(seat, further) if peer.id not in case.results else ()
+                reaction = _go_on(seat, state, further, telling)
+                state = reaction.state
+                done += reaction.actions
+    return Reaction(state, tuple(done))
 
 
-def _keep(state: State, answer: Message) -> Reaction:
-    """An answer whose request is not known. After a restart it may have come before its request: it is kept unhandled.
-    When it is handed out a second time, every lease of the life before has ended, and with it every request that is
-    still open has come: then nobody waits for this one."""
+def _reporting(seat: Seat, case: Case) -> tuple[Action, ...]:
+    """How far an agent is that waits for others, if it reports."""
+    if not (seat.progress and case.request.is_delegated and case.missing):
+        return ()
+    share = _WHOLE * len(case.results) // len(case.asked)
+    return (Report(case.request.delegation_id, saying.waits_for(_names(case.missing)), share),)
+
+
+def _keep(state: State, result: Message) -> Reaction:
+    """A result that nobody waits for. After a restart it may have come before the request that it is for: it is kept
+    unhandled. When it is handed out a second time, every lease of the life before has ended, and with it every request
+    that is still open has come: then nobody waits for this one."""
     held = dict(state.held)
-    if held.pop(answer.id, None) is not None:
-        return Reaction(replace(state, held=held), (Ack(answer),))
-    return Reaction(replace(state, held={**held, answer.id: answer}), ())
+    if held.pop(result.id, None) is not None:
+        return Reaction(replace(state, held=held), (Ack(result),))
+    return Reaction(replace(state, held={**held, result.id: result}), ())
+
+
+def _take_note(state: State, note: Message) -> Reaction:
+    """What wants no answer is put away; if it says that work is over, that is waited for no more."""
+    over = {key for key, case in state.cases.items() if case.request.is_delegated and key == note.delegation_id}
+    for request_id in over:
+        state = _without(state, request_id)
+    return Reaction(state, (Ack(note),))
+
+
+def _names(peers: list[Peer]) -> list[str]:
+    return [peer.name for peer in peers]

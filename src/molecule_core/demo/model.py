@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 Behaviour = Literal["lead", "specialist", "desk"]
-Host = Literal["none", "mcp"]
+Host = Literal["none", "mcp", "stdout", "push"]
 Word = Annotated[str, Meta(min_length=1, max_length=100)]
 Line = Annotated[str, Meta(min_length=1, max_length=500)]
 Days = Annotated[float, Meta(ge=0, le=10_000)]
@@ -61,13 +61,19 @@ Craft = Topics | Checks | Estimate | Plan
 
 class Seat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One seat, and those below it. `seconds`: how long its agent works on an answer, so that a person can see it.
-    `host`: what the agent lives in; in a host of MCP servers it has tools, and does not speak HTTP."""
+    `host`: what the agent lives in; in a host of MCP servers it has tools, and does not speak HTTP; with `stdout` it
+    only prints; with `push` it asks for nothing, and its messages are brought to it. `reply_seconds`: after how long
+    its answers are due, where that is not as long as everywhere. `progress`: whether it says how far it is with work
+    that was delegated to it. `stumbles`: whether the first push of each delegation fails, as while a proxy restarts."""
 
     name: str
     role: str
     behaviour: Behaviour
     host: Host = "none"
     seconds: Annotated[float, Meta(ge=0, le=60)] = 1.0
+    reply_seconds: Annotated[int, Meta(ge=0, le=3600)] | None = None
+    progress: bool = False
+    stumbles: bool = False
     craft: tuple[Craft, ...] = ()
     seat: "tuple[Seat, ...]" = ()
 
@@ -97,27 +103,26 @@ class Peer(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """A message as it was handed out. `name` is its messageId; `sender` a workspace's id, or None for a person.
+    """A message as it was handed out. `sender` is a workspace's id, or None for a person; `handle` names it in an
+    answer, if it has such a name.
 
-    `in_reply_to` is the messageId of the question that it answers."""
+    `delegation_id`: of the work that it brings, that it is the result of, or that is over. `failed`: it has no result,
+    and the text says why."""
 
     id: str
     attempt: int
-    name: str
     text: str
     sender: str | None = None
-    in_reply_to: str | None = None
+    handle: str = ""
+    delegation_id: str = ""
+    is_result: bool = False
+    failed: bool = False
     wants_answer: bool = True
 
     @property
-    def is_answer(self) -> bool:
-        """Whether a peer answers something with it."""
-        return self.sender is not None and self.in_reply_to is not None
-
-    @property
-    def is_request(self) -> bool:
-        """Whether it is a question that is owed an answer."""
-        return self.wants_answer and not self.is_answer
+    def is_delegated(self) -> bool:
+        """Whether it brings work that somebody delegates."""
+        return self.wants_answer and bool(self.delegation_id)
 
 
 # -- what it does ------------------------------------------------------------------------------------------------------
@@ -131,20 +136,37 @@ class Work(Struct, frozen=True):
 
 
 class Say(Struct, frozen=True):
-    """Writes to the user. The same key is one effect."""
+    """Writes to the user. The same key is one effect. `answers`: the message that it is about; `progress`: it is not
+    answered by this yet."""
 
     text: str
     key: str
+    answers: str = ""
+    progress: bool = False
 
 
-class Send(Struct, frozen=True):
-    """Writes to a peer. The same messageId is one effect."""
+class Answer(Struct, frozen=True):
+    """Answers a peer. A second answer to the same message is the first one."""
+
+    message: Message
+    text: str
+
+
+class Delegate(Struct, frozen=True):
+    """Gives work to a peer, as part of what `about` asks for. The same key is one delegation."""
 
     to: str
     text: str
-    message_id: str
-    intent: Literal["request", "inform"]
-    in_reply_to: str | None = None
+    key: str
+    about: str
+
+
+class Report(Struct, frozen=True):
+    """Says how far the work on a delegation is. If it gets lost, the next one makes up for it."""
+
+    delegation_id: str
+    step: str
+    percent: int
 
 
 class Ack(Struct, frozen=True):
@@ -153,4 +175,4 @@ class Ack(Struct, frozen=True):
     message: Message
 
 
-Action = Work | Say | Send | Ack
+Action = Work | Say | Answer | Delegate | Report | Ack

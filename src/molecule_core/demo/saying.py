@@ -21,21 +21,42 @@ def begun(asked: Sequence[Peer]) -> str:
 
 def waiting(request: Message, names: list[str]) -> str:
     """What others see of an agent that waits."""
-    return f"{quoted(request.text)}: waiting for {joined(names)}"
+    return f"{quoted(request.text)}: {waits_for(names)}"
 
 
-def answer(seat: Seat, request: Message, answers: Sequence[tuple[str, str]]) -> str:
-    """What an agent has to say about a request, given what those that it asked have answered, as (name, text)."""
-    parts = [] if request.sender else _introduction(request, [name for name, _ in answers])
+def waits_for(names: list[str]) -> str:
+    """For whom an agent waits."""
+    return f"waiting for {joined(names)}"
+
+
+def steps(seat: Seat) -> list[str]:
+    """What a specialist does about a request, one after the other."""
+    return ["reading it", *(craft.title for craft in seat.craft)]
+
+
+def answer(seat: Seat, request: Message, results: Sequence[tuple[str, Message]]) -> str:
+    """What an agent has to say about a request, given what has come back from those that it asked, by their names. Who
+    has not answered is named as that, with the reason: nothing is made up for them."""
+    parts = [] if request.sender else _introduction(request, results)
     if request.text.strip():
         parts += [practise(craft, request.text) for craft in seat.craft]
-    room = _MOST // max(1, len(answers))
-    parts += [f"### {name}\n\n{_deeper(text[:room])}" for name, text in answers]
+    room = _MOST // max(1, len(results))
+    parts += [f"### {name}\n\n{_part(name, result, room)}" for name, result in results]
     return "\n\n".join(parts)[:_MOST] or _nothing(seat, request)
 
 
-def _introduction(request: Message, names: list[str]) -> list[str]:
-    return [f"On {quoted(request.text)}, from {joined(names)}:"] if names else []
+def _introduction(request: Message, results: Sequence[tuple[str, Message]]) -> list[str]:
+    if not results:
+        return []
+    heard = joined([name for name, result in results if not result.failed])
+    silent = joined([name for name, result in results if result.failed])
+    words = [f"from {heard}" if heard else "from nobody", *([f"without {silent}"] if silent else [])]
+    return [f"On {quoted(request.text)}, {', '.join(words)}:"]
+
+
+def _part(name: str, result: Message, room: int) -> str:
+    text = _deeper(result.text[:room])
+    return f"**There is no answer from {name}.** {text}" if result.failed else text
 
 
 def _nothing(seat: Seat, request: Message) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from molecule_core.client.api import Api
 from molecule_core.demo.company import Company, Place, SeatPath, places
+from molecule_core.demo.model import Seat
 from molecule_core.ground.errors import BadSettings
 
 BOOK_FILE = "demo.json"
@@ -80,18 +81,31 @@ class Seating:
             known = kept.get(place.path)
             if known is None or known.id not in living:
                 kept[place.path] = await self._make(place, kept)
-            elif living[known.id]["role"] != place.seat.role:
-                await self._api.call("PATCH", f"/workspaces/{known.id}", body={"role": place.seat.role})
+            else:
+                await self._change(place.seat, living[known.id])
         return [(place, kept[place.path]) for place in wanted]
 
     async def _make(self, place: Place, kept: dict[SeatPath, Kept]) -> Kept:
         seat, above = place.seat, kept.get(place.path[:-1])
-        new = {"name": seat.name, "role": seat.role, "runtime": RUNTIME, "parent_id": above.id if above else None}
+        new = {
+            "name": seat.name,
+            "role": seat.role,
+            "runtime": RUNTIME,
+            "parent_id": above.id if above else None,
+            "reply_seconds": seat.reply_seconds,
+        }
         answer = await self._api.post("/workspaces", new)
         made = Kept(place.path, answer["id"], answer["connection"]["auth_token"])
         others = tuple(each for each in self._book.seats if each.path != place.path)
         self._keep((*others, made))
         return made
+
+    async def _change(self, seat: Seat, row: dict[str, Any]) -> None:
+        """What the file says of a seat that is there already."""
+        wanted = {"role": seat.role, "reply_seconds": seat.reply_seconds}
+        change = {name: value for name, value in wanted.items() if row[name] != value}
+        if change:
+            await self._api.call("PATCH", f"/workspaces/{row['id']}", body=change)
 
     async def _remove_others(self, living: dict[str, Any], wanted: set[SeatPath]) -> None:
         """Removes seats that the company has no more, and those that a crash left before their token was kept: nobody

@@ -37,29 +37,49 @@ class Staff:
 
     def __init__(self) -> None:
         self.members: list[Member] = []
+        self.dismissed = False
 
     async def __aenter__(self) -> "Staff":
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.dismiss()
+
+    async def dismiss(self) -> None:
+        """Ends all of them; nobody is started any more."""
+        self.dismissed = True
         for member in self.members:
             if member.process.stdin is not None:
                 member.process.stdin.close()
         await asyncio.gather(*(ended(member.process, _END_SECONDS) for member in self.members))
 
     async def start(self, postings: Sequence[Posting]) -> None:
-        """Starts a process for each, and waits until all have taken their seats. Raises BadSettings if one cannot."""
-        for posting in postings:
-            self.members.append(await _started(posting))
-        for member in self.members:
-            await _seated(member)
+        """Starts a process for each, and waits until all have taken their seats. Raises BadSettings if one cannot.
+
+        Those that are pushed to come first: whoever comes after them may give them work at once."""
+        for pushed in (True, False):
+            those = [posting for posting in postings if (posting.seat.host == "push") is pushed]
+            started = []
+            for posting in those:
+                if self.dismissed:
+                    return
+                started.append(await _started(posting))
+                self.members.append(started[-1])
+            for member in started:
+                if not await _is_seated(member) and not self.dismissed:
+                    name = member.name
+                    raise BadSettings(
+                        reason=f"the agent of {name!r} could not take its seat; what it says stands above"
+                    )
+        self.members.sort(key=lambda member: postings.index(member.posting))
 
     async def watch(self, tell: Callable[[Member], None]) -> None:
-        """Calls `tell` for each agent that ends, until the last has ended."""
+        """Calls `tell` for each agent that ends without being dismissed, until the last has ended."""
 
         async def watch_one(member: Member) -> None:
             await member.process.wait()
-            tell(member)
+            if not self.dismissed:
+                tell(member)
 
         await asyncio.gather(*(watch_one(member) for member in self.members))
 
@@ -85,8 +105,8 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in environment().items() if not name.startswith(ours)}
 
 
-async def _seated(member: Member) -> None:
+async def _is_seated(member: Member) -> bool:
+    """Waits until it says so, or ends before."""
     assert member.process.stdout is not None
     said = await member.process.stdout.readline()
-    if said.decode().strip() != SEATED:
-        raise BadSettings(reason=f"the agent of {member.name!r} could not take its seat; what it says stands above")
+    return said.decode().strip() == SEATED

@@ -1,6 +1,11 @@
 """What became of a message, and dead letters."""
 
+from msgspec import UNSET
+
 from molecule_core.access.model import Kind, Role
+from molecule_core.delegations.model import Status as Done
+from molecule_core.delegations.reader import DelegationReader
+from molecule_core.delegations.rules import queue_status
 from molecule_core.edges.routes import (
     EVERYBODY,
     PEOPLE,
@@ -13,9 +18,11 @@ from molecule_core.edges.routes import (
     plain_text,
     whole_number,
 )
+from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import NotFound
 from molecule_core.messages.letters import Letters
-from molecule_core.messages.model import MessageState
+from molecule_core.messages.model import KIND_DELEGATION
+from molecule_core.messages.pushed import MessageState
 from molecule_core.messages.tracking import Tracking
 from molecule_core.wire.delivery import DeadLetterPage, QueueStatus, Ticks
 
@@ -25,7 +32,8 @@ _USUAL_PAGE = 100
 class DeliveryEdge:
     """The routes of ticks, queues and dead letters."""
 
-    def __init__(self, tracking: Tracking, letters: Letters) -> None:
+    def __init__(self, tracking: Tracking, letters: Letters, delegated: DelegationReader) -> None:
+        self._delegated = delegated
         self._tracking = tracking
         self._letters = letters
 
@@ -49,8 +57,16 @@ class DeliveryEdge:
         ]
 
     async def queue(self, call: Call) -> Answer:
-        """How a message stands on its way to an agent."""
-        return json_answer(await self._tracking.queue(await self._state(call, call.params["queue_id"])))
+        """How a message stands on its way to an agent. What carries a delegation stands as that does: to be handled is
+        not to be done."""
+        state = await self._state(call, call.params["queue_id"])
+        told = await self._tracking.queue(state)
+        if state.kind == KIND_DELEGATION:
+            row = await self._delegated.one(call.target.org_id, state.id)
+            told.status = queue_status(row)
+            ended = row.settled_at if row.status is Done.COMPLETED else None
+            told.completed_at = UNSET if ended is None else rfc3339(ended)
+        return json_answer(told)
 
     async def ticks(self, call: Call) -> Answer:
         """All that became of a message, and why it does not go on."""

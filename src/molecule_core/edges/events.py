@@ -1,15 +1,18 @@
 """The routes of what is live: snapshot, WebSocket, event streams."""
 
+from collections.abc import Callable
+
 from molecule_core.access.model import Caller, Kind
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.listeners import Listener
 from molecule_core.edges.live import Live
+from molecule_core.edges.projecting import Projection
 from molecule_core.edges.routes import EVERYBODY, PEOPLE, Answer, Call, Reach, Route, Who, json_answer, plain_text
 from molecule_core.edges.stream import OlderStream, Stream
 from molecule_core.edges.websocket import Socket
 from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.org.reader import OrgReader
-from molecule_core.views.feed import Feed
+from molecule_core.views.feed import Feed, Notice
 from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.wire.live import Snapshot
 
@@ -17,7 +20,16 @@ from molecule_core.wire.live import Snapshot
 class EventEdge:
     """Opens live channels, and gives the snapshot that they go on from."""
 
-    def __init__(self, live: Live, feed: Feed, snapshots: SnapshotReader, org: OrgReader, guards: Guards) -> None:
+    def __init__(
+        self,
+        live: Live,
+        feed: Feed,
+        snapshots: SnapshotReader,
+        org: OrgReader,
+        guards: Guards,
+        projection: Projection,
+    ) -> None:
+        self._projection = projection
         self._guards = guards
         self._live = live
         self._feed = feed
@@ -41,7 +53,8 @@ class EventEdge:
 
     async def socket(self, call: Call) -> Answer:
         """Frames of JSON, as docs/events.md has them. The admin names an organisation with `org_id`."""
-        return Socket(self._live, call, self._org_of(call), self._guards.credential_hash(call.headers)).answer()
+        credential = self._guards.credential_hash(call.headers)
+        return Socket(self._live, call, self._org_of(call), credential, self._retold(call)).answer()
 
     async def stream(self, call: Call) -> Answer:
         """One event frame in each `data`; `Last-Event-ID` resumes. The admin names an organisation with `org_id`."""
@@ -53,7 +66,8 @@ class EventEdge:
         return self._streamed(call, OlderStream(self._live, self._feed.epoch()), workspace.org_id, workspace.id)
 
     def _streamed(self, call: Call, stream: Stream, org_id: str, about: str | None) -> Answer:
-        listener = Listener(call.by, org_id, stream, self._guards.credential_hash(call.headers), about)
+        credential = self._guards.credential_hash(call.headers)
+        listener = Listener(call.by, org_id, stream, credential, about, self._retold(call))
         last = call.header(b"last-event-id")
         if last is None:
             return stream.answer(listener, lambda: self._live.open(listener))
@@ -61,6 +75,20 @@ class EventEdge:
         if not (seq.isascii() and seq.isdigit() and len(seq) < 20):
             raise InvalidField(reason="Last-Event-ID must be the id of an event; leave it out to start from now")
         return stream.answer(listener, lambda: self._live.resume(listener, int(seq), epoch))
+
+    def _retold(self, call: Call) -> Callable[[Notice], Notice] | None:
+        """How an agent is told of its own mail that asks for instructions (`include=instructions`)."""
+        own = self._org.workspace(call.by.id) if call.by.kind is Kind.WORKSPACE else None
+        wish = self._projection.wish(own, call.query(), only_if_asked=True)
+        if own is None or wish is None:
+            return None
+        own_id = own.id
+
+        def retold(notice: Notice) -> Notice:
+            now = self._org.workspace(own_id)
+            return notice if now is None else self._projection.notice(now, wish, notice)
+
+        return retold
 
     def _org_of(self, call: Call) -> str:
         """Whose events: the caller's own organisation; the admin, who has none, names one. Raises WorkspaceRemoved."""

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from molecule_core.access.model import Role
+from molecule_core.edges.projecting import Projection
 from molecule_core.edges.routes import (
     EVERYBODY,
     PEOPLE,
@@ -28,6 +29,7 @@ from molecule_core.ground.tracing import Tracing
 from molecule_core.messages.handing import Handing
 from molecule_core.messages.model import RECEIVE, Filters, Shown
 from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.telling import Wish
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.wire.activity import ActivityRow, ChatPage, WaitingMail
 
@@ -70,12 +72,14 @@ class InboxEdge:
         writer: MessageWriter,
         handing: Handing,
         reader: MessageReader,
+        projection: Projection,
         counted: MessageMeter,
         *,
         clock: Clock,
         limits: Limits,
         tracing: Tracing | None,
     ) -> None:
+        self._projection = projection
         self._writer = writer
         self._handing = handing
         self._reader = reader
@@ -112,16 +116,20 @@ class InboxEdge:
         wait = whole_number(query, "wait", least=0, most=limits.wait_seconds) or 0
         lease = whole_number(query, "claim", least=1, most=limits.lease_seconds)
         since_id = plain_text(query, "since_id")
+        looks_back = filters.peer_id is not None or filters.before is not None
+        wish = self._projection.wish(call.target if call.is_own else None, query, looks_back=looks_back)
         self._counted.polls += wait > 0
         try:
             if query.get("waiting") == "true":
                 rows = await self._reader.waiting(call.target.id, count, self._clock.now())
             elif lease is not None:
-                rows = await self._claimed(call, lease, count, wait)
+                rows = await self._claimed(call, lease, count, wait, wish)
             elif since_id is not None:
                 rows = await self._after(call, since_id, filters, count, wait)
             else:
                 rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
+                if call.is_own and filters.activity_type == RECEIVE:  # the first page of clients that keep a cursor
+                    rows = await self._handing.shown(call.target.id, rows)
         finally:
             self._counted.polls -= wait > 0
         if call.is_own and (lease is not None or since_id is not None):  # not who reads what it has had before
@@ -131,7 +139,11 @@ class InboxEdge:
         includes = query.get("include", "").split(",")
         with_peer = "peer_info" in includes
         with_files = with_peer or "attachments" in includes
-        return json_answer([self._reader.show(row, with_peer=with_peer, with_files=with_files) for row in rows])
+        if lease is None:  # what is claimed was told, or could not be
+            rows = await self._projection.told(call.target, rows, wish)
+        shown = [self._reader.show(row, with_peer=with_peer, with_files=with_files) for row in rows]
+        await self._projection.bring_up_to_date(call.target.id, shown)
+        return json_answer([self._projection.show(*each, wish) for each in zip(shown, rows, strict=True)])
 
     def _trace_delivery(self, tracing: Tracing, rows: list[Shown]) -> None:
         for row in rows:
@@ -160,11 +172,11 @@ class InboxEdge:
             return await self._handing.read_behind(call.target.id, seq, filters, count, wait=wait)
         return await self._reader.after(call.target.id, seq, filters, count, wait=wait)
 
-    async def _claimed(self, call: Call, lease: int, count: int, wait: int) -> list[Shown]:
+    async def _claimed(self, call: Call, lease: int, count: int, wait: int, wish: Wish | None) -> list[Shown]:
         """Only the agent itself takes its mail."""
         if not call.is_own:
             raise InvalidField(reason="claim is for the workspace's own token; read without it")
-        return await self._handing.claim(call.target.id, lease_seconds=lease, count=count, wait=wait)
+        return await self._handing.claim(call.target.id, lease_seconds=lease, count=count, wait=wait, wish=wish)
 
     async def waiting(self, call: Call) -> Answer:
         """How much mail waits and who wrote it; nothing is handed out."""

@@ -15,8 +15,9 @@ from functools import partial
 from typing import Any
 
 from molecule_core.access.model import Kind
+from molecule_core.edges.beats import Beats, pause
 from molecule_core.edges.listeners import Admitted, Listener, scope_of
-from molecule_core.ground.clock import SECOND, Clock, rfc3339
+from molecule_core.ground.clock import Clock, others_first, rfc3339
 from molecule_core.ground.errors import StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.org.model import Workspace
@@ -30,12 +31,8 @@ from molecule_core.wire.live import PROTOCOL, Current, Hello, Resumed, SnapshotR
 _PAGE = 32
 # So many are told, or looked at, without a second thought.
 _FEW = 50
-# What agents say of themselves is told at most four times a second.
-_BEAT_SECONDS = 0.25
 # A listener that left too much unread has this long to take some of it.
 _PATIENCE_SECONDS = 1.0
-# What agents work on is told anew to who comes, as far as it has changed within this time.
-_AWAY_SECONDS = 60
 # A store that does not answer is asked again after so long.
 _STORE_SECONDS = 1.0
 SESSION_ENDED, TOO_SLOW, INTERNAL = 4001, 4008, 1011
@@ -219,8 +216,9 @@ class _Channel:
         self._ended = ended
         self._everything: set[Listener] = set()
         self._by_workspace: dict[str, set[Listener]] = {}
-        self._tasks: dict[str, tuple[str | None, int]] = {}
-        self._work = [asyncio.create_task(self._keep_at(work)) for work in (self._tell_facts, self._tell_beats)]
+        self._beats = beats = Beats(feed, org, org_id, self._tell_all, clock=clock)
+        works = (self._tell_facts, beats.tell_beats, beats.tell_progress)
+        self._work = [asyncio.create_task(self._keep_at(work)) for work in works]
 
     # -- who listens ---------------------------------------------------------------------------------------------------
 
@@ -288,7 +286,7 @@ class _Channel:
                 if listener.sink.unread() > self._limit // 2:
                     await listener.sink.drained()
             listener.cursor = max(listener.cursor, page.upto)
-            await checkpoint()  # an engine that answers at once must not keep the others waiting
+            await others_first()  # an engine that answers at once must not keep the others waiting
             if listener.cursor >= self._told and began + 1 < await self._feed.oldest(self.org_id):
                 # Retention went by while it read: some of what it was to be told may be gone.
                 listener.say(SnapshotRequired("pruned"), listener.cursor)
@@ -296,14 +294,9 @@ class _Channel:
                     return
                 began = listener.cursor
         listener.live = True
-        self._tell_tasks(listener)
-
-    def _tell_tasks(self, listener: Listener) -> None:
-        """What agents have begun while the listener loaded its snapshot or was away for a moment: it was not told."""
-        now = self._clock.now()
-        for workspace in self._org.tasks_changed_since(self.org_id, now - _AWAY_SECONDS * SECOND):
-            if listener.workspace_id in (None, workspace.id):
-                listener.tell(self._feed.task(workspace.id, now), {})
+        for notice in await self._beats.of_late():
+            if listener.workspace_id in (None, notice.workspace_id):
+                listener.tell(notice, {})
 
     async def _recover(self, listener: Listener) -> None:
         """A listener that left too much unread is told no more until it has read; one that does not read is cut."""
@@ -338,11 +331,14 @@ class _Channel:
             page = await self._feed.wait(self.org_id, self._told, _PAGE)
             for notice in page.notices:
                 self._told = notice.seq
-                if self._tell(notice, self._audience(notice)) > _FEW:
-                    await checkpoint()  # a crowd must not keep everybody else waiting for a whole page
+                if self._tell_all(notice) > _FEW:
+                    await others_first()  # a crowd must not keep everybody else waiting for a whole page
                 if notice.name == "WORKSPACE_REMOVED":
                     self._end(notice.workspace_id)
             self._told = max(self._told, page.upto)
+
+    def _tell_all(self, notice: Notice) -> int:
+        return self._tell(notice, self._audience(notice))
 
     def _tell(self, notice: Notice, listeners: Iterable[Listener]) -> int:
         """Tells all of them that are live; returns how many that were."""
@@ -362,33 +358,3 @@ class _Channel:
     def _end(self, workspace_id: str) -> None:
         for listener in list(self._by_workspace.get(workspace_id, ())):
             listener.sink.cut(SESSION_ENDED, "workspace removed")
-
-    async def _tell_beats(self) -> None:
-        beat = self._org.beats()
-        while not self._feed.closing:
-            await self._feed.wait_for_beat(self.org_id, beat)
-            heard, beat = self._org.heard_after(self.org_id, beat), self._org.beats()
-            for workspace in heard:
-                for notice in self._beats_of(workspace.id):
-                    self._tell(notice, self._audience(notice))
-            await pause(self._clock, _BEAT_SECONDS)
-
-    def _beats_of(self, workspace_id: str) -> Iterator[Notice]:
-        now, pulse = self._clock.now(), self._org.pulse(workspace_id)
-        yield self._feed.beat(workspace_id, now)
-        task = (pulse.current_task, pulse.active_tasks)
-        if self._tasks.get(workspace_id) != task:
-            self._tasks[workspace_id] = task
-            yield self._feed.task(workspace_id, now)
-
-
-async def checkpoint() -> None:
-    """Lets others have their turn."""
-    turn = asyncio.get_running_loop().create_future()
-    asyncio.get_running_loop().call_soon(turn.set_result, None)
-    await turn
-
-
-async def pause(clock: Clock, seconds: float) -> None:
-    """Waits on the clock that was handed in."""
-    await clock.wait(asyncio.get_running_loop().create_future(), seconds)

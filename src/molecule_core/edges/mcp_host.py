@@ -17,10 +17,9 @@ from molecule_core.edges.routes import Answer, Call
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.ground.settings import Settings
-from molecule_core.ground.text import is_client_id
 from molecule_core.org.reader import OrgReader
+from molecule_core.wire import delegating, replytypes, verbs
 from molecule_core.wire import tooltypes as types
-from molecule_core.wire import verbs
 from molecule_core.wire.jsonrpc import Message, object_of
 from molecule_core.wire.mcp import Calling, Extra, Outcome
 from molecule_core.wire.tooldocs import instructions
@@ -30,9 +29,6 @@ from molecule_core.wire.toolspec import Local, Route, ToolError, ToolSpec
 INSTRUCTIONS = instructions()
 # Messages whose hand-over is remembered for agents that do not name its attempt.
 _MOST_HELD = 10_000
-_LONGEST_KEY = 128
-# What hosts call a call of a tool: a repetition of it carries the same name.
-_CALL_NAMES = ("claudecode/toolUseId",)
 Verb = Callable[["Doing", Any], Awaitable[dict[str, Any]]]
 Ask = Callable[[Call, Wish], Awaitable[Answer]]
 
@@ -99,9 +95,16 @@ class Inside:
         found = msgspec.json.decode(answer.body) if answer.body else None
         if answer.status >= 400:
             raise refused(found)
-        if found == [] and query and query.get("wait") and self._closing():
+        if _held_for_nothing(found, query, path) and self._closing():
             raise ToolError("the server is being restarted. Call again in a few seconds.", "restarting")
         return found
+
+
+def _held_for_nothing(found: Any, query: dict[str, Any] | None, path: str) -> bool:
+    """Whether a request was held until there would be something, and let go without it."""
+    if path.endswith("/wait"):
+        return not object_of(found).get("settled")
+    return found == [] and bool(query and query.get("wait"))
 
 
 def refused(problem: Any) -> ToolError:
@@ -125,12 +128,15 @@ class ServerHost:
     def __init__(self, ask: Ask, org: OrgReader, closing: Callable[[], bool], means: Means) -> None:
         self.version = means.version
         self.locals: Mapping[str, Verb] = {
+            "reply": self._answer,
+            "decline": self._decline,
             "reply_to_workspace": self._reply,
             "get_runtime_identity": self._identity,
             "wait_for_message": self._wait,
             "inbox_peek": self._peek,
             "inbox_pop": self._pop,
             "chat_history": self._history,
+            **dict.fromkeys(delegating.NAMES, self._delegating),
         }
         self._ask = ask
         self._org = org
@@ -179,17 +185,19 @@ class ServerHost:
 
     def _key_of(self, calling: Calling) -> str:
         """What makes a repeated call harmless: the name that the agent's host gives it, or a new one."""
-        for name in _CALL_NAMES:
-            given = calling.meta.get(name)
-            if isinstance(given, str) and is_client_id(given, _LONGEST_KEY):
-                return given
-        return self._ids.new()
+        return verbs.call_name(calling.meta) or self._ids.new()
 
     # -- verbs that are no single route --------------------------------------------------------------------------------
 
     async def _reply(self, doing: Doing, given: types.ReplyArguments) -> dict[str, Any]:
         given = structs.replace(given, attempt=given.attempt or self._attempt(doing, given.activity_id))
         return await verbs.reply(self._inside(doing), doing.own, given, doing.key)
+
+    async def _answer(self, doing: Doing, given: replytypes.AnswerArguments) -> dict[str, Any]:
+        return await verbs.answer(self._inside(doing), doing.own, given, doing.key)
+
+    async def _decline(self, doing: Doing, given: replytypes.DeclineArguments) -> dict[str, Any]:
+        return await verbs.decline(self._inside(doing), doing.own, given, doing.key)
 
     async def _identity(self, doing: Doing, _given: types.NoArguments) -> dict[str, Any]:
         seat = self._org.living(doing.own)
@@ -228,6 +236,12 @@ class ServerHost:
 
     async def _history(self, doing: Doing, given: types.HistoryArguments) -> dict[str, Any]:
         return await verbs.history(self._inside(doing), doing.own, given)
+
+    async def _delegating(self, doing: Doing, given: Struct) -> dict[str, Any]:
+        """The tools about delegations. Who gives up while it waits for a result has cancelled nothing."""
+        seats = ((doing.own, self._inside(doing)),)
+        meta, told = doing.calling.meta, delegating.progress_of(doing.calling.progress, doing.calling.meta)
+        return await delegating.run(seats, given, verbs.call_name(meta), clock=self._clock, progress=told)
 
     # -- what an agent holds -------------------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import msgspec
 
 from molecule_core.access.model import Caller
+from molecule_core.edges.beats import pause
 from molecule_core.edges.heads import stream_head
 from molecule_core.edges.listeners import Admitted
-from molecule_core.edges.live import pause
 from molecule_core.edges.routes import Answer, Call
 from molecule_core.edges.sinks import HeldConnection
 from molecule_core.ground.clock import Clock

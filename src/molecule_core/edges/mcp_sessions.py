@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 
-from molecule_core.edges.live import pause
+from molecule_core.edges.beats import pause
 from molecule_core.edges.mcp_outlets import REPLACED, Channels, Id, Outlet, Standing, current
 from molecule_core.edges.routes import Call
 from molecule_core.ground.clock import Clock

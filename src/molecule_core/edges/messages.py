@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from molecule_core.access.model import Caller, Kind, Role
+from molecule_core.edges.delegated import Delegated, asks_to_delegate
 from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_headers, problem_of
 from molecule_core.edges.rates import SENDING, Rates
 from molecule_core.edges.routes import (
@@ -32,17 +33,21 @@ from molecule_core.ground.errors import (
 )
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import MessageMeter
-from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id, shorten
+from molecule_core.ground.text import ID_ALPHABET, clean_line, is_client_id, plain_line, shorten
 from molecule_core.ground.tracing import Span, Tracing
+from molecule_core.messages import rules
 from molecule_core.messages.model import (
+    KIND_DELEGATION,
     LOGGABLE,
     STATUSES,
     Announcement,
     Draft,
+    Line,
     LogEntry,
     Receipt,
     Sender,
 )
+from molecule_core.messages.replies import Replies
 from molecule_core.messages.tracking import Tracking
 from molecule_core.messages.turns import rpc_answer
 from molecule_core.messages.writer import MessageWriter
@@ -57,6 +62,8 @@ class Notice(Struct):
     message: str
     attachments: list[dict[str, Any]] = []
     in_reply_to: str | None = None
+    reply_handle: str | None = None
+    progress: bool = False
 
 
 class MessageEdge:
@@ -65,16 +72,20 @@ class MessageEdge:
     def __init__(
         self,
         writer: MessageWriter,
+        replies: Replies,
         tracking: Tracking,
         rates: Rates,
         counted: MessageMeter,
+        delegated: Delegated,
         *,
         limits: Limits,
         tracing: Tracing | None,
     ) -> None:
         self._tracing = tracing
+        self._delegated = delegated
         self._rates = rates
         self._writer = writer
+        self._replies = replies
         self._tracking = tracking
         self._limits = limits
         self._counted = counted
@@ -129,11 +140,13 @@ class MessageEdge:
         span: Span | None = None
         try:
             draft = self._draft(call, body, version)
+            if asks_to_delegate(draft.message["metadata"], call.header(b"x-a2a-extensions")):
+                return self._delegate(call, draft, version, refused)
             if self._tracing is not None:
                 about = {"molecule.workspace": call.target.id, "molecule.org": call.target.org_id}
                 span = self._tracing.begin("molecule.send", draft.trace_parent, about)
                 draft = structs.replace(draft, trace_parent=span.trace_parent)
-            future = self._writer.send(call.target.id, draft)
+            future = self._sent(call, draft)
         except MoleculeError as error:
             return refused(error)
         if span is not None:
@@ -142,6 +155,44 @@ class MessageEdge:
         if call.target.delivery_mode == PUSH:
             return self._await_answer(call, rpc_id, future, answer)
         return Later(future, answer)
+
+    async def _delegate(
+        self, call: Call, draft: Draft, version: str | None, refused: Callable[[MoleculeError], Answer]
+    ) -> Answer:
+        """A message that asks for work is a delegation, and is refused in the same language."""
+        try:
+            asked, is_pushed = call.header(b"x-timeout"), call.target.delivery_mode == PUSH
+            patience = self._patience(call) if is_pushed or asked is not None else 0
+            answer = await self._delegated.send(call, draft, version=version, patience=patience)
+        except MoleculeError as error:
+            return refused(error)
+        self._counted.accepted += 1
+        return answer
+
+    def _sent(self, call: Call, draft: Draft) -> "asyncio.Future[Receipt]":
+        """A workspace's message that names a handle answers by it."""
+        handle = draft.message["metadata"].get("reply_handle")
+        if draft.sender.workspace_id is None or not isinstance(handle, str):
+            return self._writer.send(call.target.id, draft)
+        progress = rules.says_progress(draft.message["metadata"])
+        return asyncio.ensure_future(self._answer(draft.sender.workspace_id, call.target.id, handle, draft, progress))
+
+    async def _answer(
+        self, workspace_id: str, target_id: str | None, handle: str, out: Draft | Line, progress: bool
+    ) -> Receipt:
+        asked = await self._replies.asked(workspace_id, handle)
+        self._replies.check_goes_to(asked, target_id)
+        if asked.kind == KIND_DELEGATION and isinstance(out, Draft) and rules.declines(out.message["metadata"]):
+            done = await self._replies.decline(workspace_id, handle, self._reason(out.text))
+        else:
+            done = await self._replies.answer(asked, out, progress=progress)
+        if done.receipt is None:
+            raise LookupError("an answer that was taken has a receipt")
+        return done.receipt
+
+    def _reason(self, text: str) -> str:
+        most = self._limits.short_text_length
+        return plain_line(text, most) or "it was declined"
 
     async def _await_answer(
         self,
@@ -180,7 +231,7 @@ class MessageEdge:
 
     def _draft(self, call: Call, body: Any, version: str | None) -> Draft:
         sent = read_send(body, version=version, limits=self._limits)
-        dedupe_key = self._idempotency_key(call)
+        dedupe_key = checked_key(call, self._limits)
         if dedupe_key is None and version is None:
             dedupe_key = sent.message_id
         return Draft(
@@ -195,30 +246,22 @@ class MessageEdge:
             trace_parent=_trace_of(call, sent.params),
         )
 
-    def _idempotency_key(self, call: Call) -> str | None:
-        key = call.header(b"idempotency-key")
-        if key is not None and not is_client_id(key, self._limits.id_length):
-            limit = self._limits.id_length
-            raise InvalidField(reason=f"Idempotency-Key must be at most {limit} characters of {ID_ALPHABET}")
-        return key
-
     async def notify(self, call: Call) -> Answer:
-        """An agent writes to its user."""
-        notice = call.read(Notice)
-        parts, cause = self._parts(notice), notice.in_reply_to
-        receipt = await self._writer.notify(call.target.id, parts, self._idempotency_key(call), cause)
+        """An agent writes to its user. It answers the message that it names by `reply_handle` or `in_reply_to`, else
+        the newest that the user waits for; with `progress` it only says that somebody is at work on it."""
+        notice, own = call.read(Notice), call.target.id
+        metadata: dict[str, Any] = {} if notice.in_reply_to is None else {"in_reply_to": notice.in_reply_to}
+        if notice.progress:
+            metadata["progress"] = True
+        line = Line(self._parts(notice), checked_key(call, self._limits), metadata)
+        if notice.reply_handle is not None:
+            receipt = await self._answer(own, None, notice.reply_handle, line, notice.progress)
+        else:
+            receipt = await self._writer.notify(own, line)
         return json_answer({"status": "sent", "activity_id": receipt.activity_id})
 
     def _parts(self, notice: Notice) -> list[dict[str, Any]]:
-        if not notice.message.strip() and not notice.attachments:
-            raise InvalidMessage(reason="message is empty; say something")
-        if len(notice.message.encode()) > self._limits.text_bytes:
-            raise InvalidMessage(reason=f"the text is longer than {self._limits.text_bytes} bytes; shorten it")
-        if len(notice.attachments) > self._limits.attachments:
-            raise InvalidMessage(reason=f"more than {self._limits.attachments} files; send the rest separately")
-        parts: list[dict[str, Any]] = [{"kind": "text", "text": notice.message}] if notice.message else []
-        parts += [{"kind": "file", "file": attachment} for attachment in notice.attachments]
-        return parts
+        return parts_of(notice.message, notice.attachments, self._limits)
 
     async def broadcast(self, call: Call) -> Answer:
         """A workspace writes to all others of its organisation. Each copy counts as a message of its sender."""
@@ -227,7 +270,7 @@ class MessageEdge:
         copies = len(self._writer.broadcasts.reach(call.target.id))
         if sender.workspace_id is not None:
             call.standing = self._rates.sends(sender.workspace_id, call.target.org_id, copies - 1)
-        said = Announcement(sender, parts, notice.message, self._idempotency_key(call), notice.in_reply_to)
+        said = Announcement(sender, parts, notice.message, checked_key(call, self._limits), notice.in_reply_to)
         done = await self._writer.broadcasts.send(call.target.id, said)
         return json_answer({"status": "sent", **msgspec.structs.asdict(done)})
 
@@ -256,6 +299,27 @@ class MessageEdge:
         if report.duration_ms is not None and not 0 <= report.duration_ms < 1 << 53:
             raise InvalidField(reason="duration_ms must be a number of milliseconds")
         return LogEntry(**fields)
+
+
+def parts_of(text: str, attachments: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
+    """What an agent writes as the parts of a message. Raises InvalidMessage."""
+    if not text.strip() and not attachments:
+        raise InvalidMessage(reason="message is empty; say something")
+    if len(text.encode()) > limits.text_bytes:
+        raise InvalidMessage(reason=f"the text is longer than {limits.text_bytes} bytes; shorten it")
+    if len(attachments) > limits.attachments:
+        raise InvalidMessage(reason=f"more than {limits.attachments} files; send the rest separately")
+    parts: list[dict[str, Any]] = [{"kind": "text", "text": text}] if text else []
+    return parts + [{"kind": "file", "file": attachment} for attachment in attachments]
+
+
+def checked_key(call: Call, limits: Limits) -> str | None:
+    """What tells repetitions of a command, if its header names it. Raises InvalidField."""
+    key = call.header(b"idempotency-key")
+    if key is not None and not is_client_id(key, limits.id_length):
+        limit = limits.id_length
+        raise InvalidField(reason=f"Idempotency-Key must be at most {limit} characters of {ID_ALPHABET}")
+    return key
 
 
 def _queued(rpc_id: str | int | None, receipt: Receipt) -> Answer:

@@ -54,7 +54,7 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
         operation["x-credentials"] = sorted(route.who.kinds)
     if route.takes is not None:
         operation["requestBody"] = {
-            "required": True,
+            "required": not route.bare,
             "content": {"application/json": {"schema": by_shape[str(route.takes)]}},
         }
     if route.streams:

@@ -1,6 +1,5 @@
 """What operators ask of a running server: its figures, and what retention would take."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
@@ -8,12 +7,22 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from molecule_core.access.model import Kind
+from molecule_core.delegations.reader import DelegationReader
 from molecule_core.edges.live import Live
 from molecule_core.edges.routes import ADMIN, Answer, Call, Route, Who, json_answer
 from molecule_core.ground import machine
-from molecule_core.ground.clock import Clock, rfc3339
+from molecule_core.ground.clock import Clock, others_first, rfc3339
 from molecule_core.ground.errors import InvalidField
-from molecule_core.ground.metrics import CONTENT_TYPE, MessageMeter, RouteMeter, Sample, StoreMeter, exposition
+from molecule_core.ground.metrics import (
+    CONTENT_TYPE,
+    DelegationMeter,
+    InstructionMeter,
+    MessageMeter,
+    RouteMeter,
+    Sample,
+    StoreMeter,
+    exposition,
+)
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.model import Status
 from molecule_core.org.reader import OrgReader
@@ -65,6 +74,9 @@ class Sources(NamedTuple):
     messages: MessageReader
     live: Live
     counted: MessageMeter
+    instructions: InstructionMeter
+    delegations: DelegationReader
+    ended: DelegationMeter
     store: StoreFigures
     retention: RetentionFigures
     mcp: Callable[[], McpFigures]
@@ -112,19 +124,20 @@ class OperationsEdge:
             Sample("molecule_loop_lag_seconds", lag),
             Sample("molecule_inbox_unhandled", total),
             Sample("molecule_inbox_unhandled_max", largest),
+            Sample("molecule_delegations_open", await self._from.delegations.open_in_all()),
+            *self._from.ended.samples(),
             *self._process(),
             *self._http(),
             *self._traffic(),
+            *self._from.instructions.samples(),
             *self._of_store(),
         ]
         return Answer(exposition(samples).encode(), content_type=CONTENT_TYPE)
 
     async def _lag(self) -> float:
         """How long the loop lets a callback wait."""
-        loop, began = asyncio.get_running_loop(), self._clock.monotonic()
-        turn = loop.create_future()
-        loop.call_soon(turn.set_result, None)
-        await turn
+        began = self._clock.monotonic()
+        await others_first()
         return self._clock.monotonic() - began
 
     def _process(self) -> Iterator[Sample]:

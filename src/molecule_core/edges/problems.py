@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from molecule_core.ground import errors
+from molecule_core.ground import errors, refusals
 from molecule_core.ground.errors import MoleculeError
 
 
@@ -66,6 +66,10 @@ PROBLEMS: dict[type[MoleculeError], Problem] = {
     errors.NotDead: Problem("not_dead", 409, _SERVER),
     errors.NotTaken: Problem("not_taken", 502, _SERVER),
     errors.AttemptMissing: Problem("attempt_missing", 422, _INVALID_PARAMS),
+    errors.UnknownHandle: Problem("unknown_handle", 404, _SERVER),
+    errors.StaleHandle: Problem("stale_handle", 409, _SERVER),
+    errors.HandleOfAnother: Problem("handle_of_another", 409, _SERVER),
+    errors.NoDraft: Problem("no_draft", 409, _SERVER),
     errors.UnsafeUrl: Problem("unsafe_url", 400, _INVALID_PARAMS),
     errors.FetchFailed: Problem("fetch_failed", 502, _SERVER),
     errors.InvalidUpload: Problem("invalid_upload", 400, _INVALID_PARAMS),
@@ -78,6 +82,15 @@ PROBLEMS: dict[type[MoleculeError], Problem] = {
     errors.MemoryOfAnother: Problem("memory_of_another", 403, _SERVER),
     errors.TooManyKept: Problem("too_many_kept", 409, _SERVER),
     errors.VersionMismatch: Problem("version_mismatch", 409, _SERVER),
+    refusals.InvalidTemplate: Problem("invalid_template", 422, _INVALID_PARAMS),
+    refusals.NotOneTemplate: Problem("not_one_template", 400, _INVALID_PARAMS),
+    refusals.TemplateInUse: Problem("template_in_use", 409, _SERVER),
+    refusals.TooManyTemplates: Problem("too_many_templates", 409, _SERVER),
+    refusals.SelfDelegation: Problem("self_delegation", 422, _INVALID_PARAMS),
+    refusals.DelegationLimit: Problem("delegation_limit", 429, _SERVER),
+    refusals.DelegationCycle: Problem("delegation_cycle", 409, _SERVER),
+    refusals.DelegationOpen: Problem("delegation_open", 409, _SERVER),
+    refusals.NotTheWorker: Problem("not_the_worker", 403, _SERVER),
     errors.ServerBusy: Problem("server_busy", 503, _SERVER),
     errors.StoreUnavailable: Problem("platform_unavailable", 503, _SERVER),
     errors.Unexpected: Problem("unexpected", 500, -32603),
@@ -89,6 +102,12 @@ SPOKEN_IN_JSON_RPC = (
     errors.A2AVersionNotSupported,
     errors.MessageIdReused,
     errors.ChainFrozen,
+    errors.UnknownHandle,
+    errors.StaleHandle,
+    errors.HandleOfAnother,
+    refusals.SelfDelegation,
+    refusals.DelegationLimit,
+    refusals.DelegationCycle,
 )
 """Refusals that answer a JSON-RPC request in its own language; all others are about the transport."""
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import Raw, Struct
 
 from molecule_core.access.model import Kind, Role
@@ -12,11 +13,14 @@ from molecule_core.ground.errors import InvalidField, MayNotTalk
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.net import Fetcher
 from molecule_core.ground.text import shorten
+from molecule_core.messages.telling import Telling
 from molecule_core.org import rules
 from molecule_core.org.model import POLL, Pulse, Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.writer import OrgWriter
+from molecule_core.wire.cards import LOADED, names_in
 
+COMPACTED = "compacted"
 _AGENT = Who(frozenset((WORKSPACE, Kind.ADMIN)))
 
 
@@ -30,7 +34,8 @@ class Register(Struct):
 
 
 class Heartbeat(Struct):
-    """An agent says that it is there."""
+    """An agent says that it is there, and, if it likes, what it is and which tools it has. `runtime_state`: `wedged`,
+    or `compacted` if it has lost what it was told before."""
 
     workspace_id: str
     error_rate: float = 0.0
@@ -40,6 +45,7 @@ class Heartbeat(Struct):
     current_task: str | None = None
     runtime_state: str | None = None
     agent_card: Any = None
+    loaded_mcp_tools: Any = None
 
 
 class Card(Struct):
@@ -79,10 +85,14 @@ class RegistryEdge:
         org: OrgReader,
         guards: Guards,
         fetcher: Fetcher,
+        telling: Telling | None,
         *,
         clock: Clock,
         limits: Limits,
     ) -> None:
+        self._telling = telling
+        self._heard: dict[str, tuple[str | None, list[Any]]] = {}
+        """What agents have said of their tools last, and the card in which that stands."""
         self._fetcher = fetcher
         self._writer = writer
         self._org = org
@@ -116,6 +126,8 @@ class RegistryEdge:
         workspace = await self._writer.register(
             workspace.id, asked.agent_card, asked.delivery_mode or None, asked.url or None
         )
+        if self._telling is not None:
+            await self._telling.forget(workspace.id)
         return json_answer({"status": "registered", "delivery_mode": workspace.delivery_mode})
 
     async def heartbeat(self, call: Call) -> Answer:
@@ -138,7 +150,23 @@ class RegistryEdge:
         await self._writer.heartbeat(workspace.id, pulse, runtime_state=beat.runtime_state)
         if beat.agent_card is not None:
             await self._writer.update_card(workspace.id, beat.agent_card)
+        if self._telling is not None:
+            await self._hear_of_tools(self._telling, beat)
         return json_answer({"status": "ok"})
+
+    async def _hear_of_tools(self, telling: Telling, beat: Heartbeat) -> None:
+        """The tools that an agent has at this moment stand in its card, beside what it says there itself, and what it
+        has forgotten it is told again. Most beats say the same as the one before, which costs a comparison."""
+        if beat.runtime_state == COMPACTED:
+            await telling.forget(beat.workspace_id)
+        text = self._org.living(beat.workspace_id).agent_card
+        said = (text, beat.loaded_mcp_tools)
+        if not isinstance(beat.loaded_mcp_tools, list) or self._heard.get(beat.workspace_id) == said:
+            return
+        card = {} if text is None else msgspec.json.decode(text)
+        if isinstance(card, dict):
+            await self._writer.update_card(beat.workspace_id, {**card, LOADED: names_in(beat.loaded_mcp_tools)})
+        self._heard[beat.workspace_id] = (self._org.living(beat.workspace_id).agent_card, beat.loaded_mcp_tools)
 
     async def update_card(self, call: Call) -> Answer:
         """What an agent says of itself now."""

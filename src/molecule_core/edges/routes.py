@@ -131,6 +131,8 @@ class Call(Struct):
 
     def read(self, shape: type[T]) -> T:
         """The body in a shape. Raises InvalidJson, JsonTooDeep, InvalidField."""
+        if not self.body and self.route.bare:
+            return shape()
         value = self.json()
         if not isinstance(value, dict):
             raise InvalidJson(reason="it must be an object")
@@ -138,10 +140,6 @@ class Call(Struct):
             return msgspec.convert(value, shape)
         except msgspec.ValidationError as error:
             raise InvalidField(reason=_brief(str(error))) from None
-
-    def read_if_sent(self, shape: type[T]) -> T:
-        """The same, where a request may come without a body: the shape then is as it is by itself."""
-        return self.read(shape) if self.body else shape()
 
 
 class Later(NamedTuple):
@@ -167,6 +165,8 @@ class Route(Struct, frozen=True):
     takes: type | None = None
     gives: Any = None
     status: int = 200
+    bare: bool = False
+    """Whether it may be asked without a body: what it takes is then as it is by itself."""
     removed_too: bool = False
     """Whether the handler itself deals with removed workspaces."""
     upgrades: bool = False

@@ -49,7 +49,15 @@ class TokenEdge:
             Route("GET", tokens, self.list, operator_of, "The live tokens of a seat", None, list[TokenView]),
             Route("POST", tokens, self.issue, operator_of, "One more token of a seat", None, TokenView, 201),
             Route("DELETE", f"{tokens}/{{token_id}}", self.revoke, operator_of, "Revoke a token of a seat"),
-            Route("POST", f"{external}/rotate", self.rotate, operator_of, "A new token instead of all others", Rotate),
+            Route(
+                "POST",
+                f"{external}/rotate",
+                self.rotate,
+                operator_of,
+                "A new token instead of all others",
+                Rotate,
+                bare=True,
+            ),
             Route("GET", f"{external}/connection", self.connection, operator_of, "How an agent connects"),
         ]
 
@@ -71,7 +79,7 @@ class TokenEdge:
 
     async def rotate(self, call: Call) -> Answer:
         """A new token, shown this once; the old ones end at once, or after `grace_seconds`."""
-        grace, most = call.read_if_sent(Rotate).grace_seconds, call.limits.grace_seconds
+        grace, most = call.read(Rotate).grace_seconds, call.limits.grace_seconds
         if not 0 <= grace <= most:
             raise InvalidField(reason=f"grace_seconds must lie between 0 and {most}")
         rotated = await self._writer.rotate(call.target.org_id, call.target.id, grace)

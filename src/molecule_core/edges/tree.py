@@ -5,7 +5,7 @@ from msgspec.structs import asdict
 
 from molecule_core.access.model import Role
 from molecule_core.edges.routes import PEOPLE, Answer, Call, Reach, Route, Who, json_answer, plain_text
-from molecule_core.edges.workspaces import check_numbers, connection
+from molecule_core.edges.workspaces import ReplySeconds, Shape, check_numbers, connection
 from molecule_core.ground.errors import InvalidField
 from molecule_core.org.model import Act, NewWorkspace, Team, Workspace
 from molecule_core.org.reader import OrgReader
@@ -24,6 +24,9 @@ class TeamMember(Struct, forbid_unknown_fields=True):
     max_concurrent_tasks: int = 1
     instruction_template_id: str | None = None
     instruction_compact: bool = False
+    instruction_shape: Shape | None = None
+    reply_seconds: ReplySeconds | None = None
+    send_drafts: bool = False
     key: str | None = None
     children: list["TeamMember"] = []
 

@@ -4,6 +4,7 @@ Above: `edges/protocol.py` hands the connection over. Below: `edges/sinks.py`, `
 """
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -38,10 +39,12 @@ class Socket(LiveConnection):
     kind = "websocket"
     resubscribes = True
 
-    def __init__(self, live: Live, call: Call, org_id: str, credential: str) -> None:
+    def __init__(
+        self, live: Live, call: Call, org_id: str, credential: str, retold: Callable[[Notice], Notice] | None = None
+    ) -> None:
         """Answers the handshake. Raises WebSocketNeeded: it is none, or of another version."""
         super().__init__(live)
-        self._listener = Listener(call.by, org_id, self, credential)
+        self._listener = Listener(call.by, org_id, self, credential, retold=retold)
         self._is_text, self._pieces = False, list[bytes]()
         headers = Headers((name.decode("latin-1"), value.decode("latin-1")) for name, value in call.headers.items())
         response = ServerProtocol().accept(Request("/ws", headers))

@@ -1,6 +1,6 @@
 """Workspaces for people: make, read, change, remove, and the tree."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -20,6 +20,7 @@ from molecule_core.edges.routes import (
 )
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import CursorGone, InvalidField, MayNotTalk, NotFound, WorkspaceRemoved
+from molecule_core.ground.limits import MOST_REPLY_SECONDS
 from molecule_core.ground.net import Fetcher
 from molecule_core.org import rules
 from molecule_core.org.model import POLL, PUSH, NewWorkspace, Status, Workspace
@@ -29,6 +30,8 @@ from molecule_core.wire.events import WorkspaceView
 
 _MOST_TIERS = 9
 _MOST_TASKS = 10_000
+Shape = Literal["json", "xml", "both"]
+ReplySeconds = Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLY_SECONDS)]
 
 
 class Point(Struct):
@@ -53,6 +56,9 @@ class Create(Struct):
     max_concurrent_tasks: int = 1
     instruction_template_id: str | None = None
     instruction_compact: bool = False
+    instruction_shape: Shape | None = None
+    reply_seconds: ReplySeconds | None = None
+    send_drafts: bool = False
     canvas: Point | None = None
     key: str | None = None
 
@@ -68,6 +74,9 @@ class Change(Struct, forbid_unknown_fields=True):
     max_concurrent_tasks: int | UnsetType = UNSET
     instruction_template_id: str | UnsetType | None = UNSET
     instruction_compact: bool | UnsetType = UNSET
+    instruction_shape: Shape | UnsetType | None = UNSET
+    reply_seconds: ReplySeconds | UnsetType | None = UNSET
+    send_drafts: bool | UnsetType = UNSET
     external: bool | UnsetType = UNSET
     delivery_mode: str | UnsetType = UNSET
     url: str | UnsetType | None = UNSET
@@ -132,6 +141,9 @@ class WorkspaceEdge:
             max_concurrent_tasks=asked.max_concurrent_tasks,
             instruction_template_id=asked.instruction_template_id,
             instruction_compact=asked.instruction_compact,
+            instruction_shape=asked.instruction_shape,
+            reply_seconds=asked.reply_seconds,
+            send_drafts=asked.send_drafts,
             x=place.x,
             y=place.y,
             key=asked.key,

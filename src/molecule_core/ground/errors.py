@@ -5,23 +5,46 @@
 
 from typing import Any
 
+from molecule_core.ground.base_error import MoleculeError
+from molecule_core.ground.failures import (
+    BackupFailed,
+    BadSettings,
+    ChainsFailed,
+    CommandFailed,
+    LoginLinkFailed,
+    MemoryFailed,
+    OrgFileFailed,
+    PruneFailed,
+    RateLimited,
+    SchemaTooNew,
+    ServerBusy,
+    StateInUse,
+    StoreDamaged,
+    StoreUnavailable,
+    TooManyOpen,
+    Unexpected,
+)
 
-class MoleculeError(Exception):
-    """Something went wrong that has no better name."""
-
-    def __init__(self, **details: Any) -> None:
-        self.details = details
-        super().__init__(" ".join((type(self).__doc__ or "").split()).format(**details))
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return str(self)
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        """Members that travel beside the sentence; existing clients read some by name."""
-        return {}
+# Beside those below: whoever looks for a refusal finds all of them here.
+__all__ = (
+    "BackupFailed",
+    "BadSettings",
+    "ChainsFailed",
+    "CommandFailed",
+    "LoginLinkFailed",
+    "MemoryFailed",
+    "MoleculeError",
+    "OrgFileFailed",
+    "PruneFailed",
+    "RateLimited",
+    "SchemaTooNew",
+    "ServerBusy",
+    "StateInUse",
+    "StoreDamaged",
+    "StoreUnavailable",
+    "TooManyOpen",
+    "Unexpected",
+)
 
 
 # -- the request itself ------------------------------------------------------------------------------------------------
@@ -241,6 +264,27 @@ class NotTaken(MoleculeError):
     """the agent did not take this message ({reason}): {detail}. It is a dead letter; an operator can requeue it."""
 
 
+class UnknownHandle(MoleculeError):
+    """reply handle not found: this workspace has no message that it names. Copy it from the instructions of the message
+    that you answer, as it stands there."""
+
+
+class StaleHandle(MoleculeError):
+    """the message of this reply handle is {state} already. {advice}"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"handle": self.details["handle"]} if self.details["handle"] else {}
+
+
+class HandleOfAnother(MoleculeError):
+    """this reply handle answers {whom}, not whom you write to. Send it there, or leave the handle out."""
+
+
+class NoDraft(MoleculeError):
+    """there is no draft that waits: this message is {state}"""
+
+
 class AttemptMissing(MoleculeError):
     """this message was handed out by a claim: name its attempt in the ack"""
 
@@ -312,86 +356,3 @@ class VersionMismatch(MoleculeError):
     @property
     def extras(self) -> dict[str, Any]:
         return dict(self.details)
-
-
-# -- the server's own state --------------------------------------------------------------------------------------------
-
-
-class RateLimited(MoleculeError):
-    """rate limit exceeded"""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"retry_after": self.details["retry_after"]}
-
-
-class TooManyOpen(MoleculeError):
-    """so many {what} are in use that no more are taken (at most {most}). End one, then try again."""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"retry_after": 5}  # it is up to the caller how soon one ends; not at once, or it would only ask
-
-
-class ServerBusy(MoleculeError):
-    """too much is waiting to be written; try again shortly"""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"retry_after": 1}
-
-
-class StoreUnavailable(MoleculeError):
-    """the store does not answer; try again shortly, with the same messageId, so that nothing is done twice"""
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        return {"retry_after": 5}
-
-
-class Unexpected(MoleculeError):
-    """the server made a mistake; it is in its log under {reference}. Nothing was changed."""
-
-
-class StateInUse(MoleculeError):
-    """another Molecule server already writes to {place}. Stop it first, or choose another --state-dir."""
-
-
-class StoreDamaged(MoleculeError):
-    """the store {place} cannot be opened ({reason}). Put a backup back: molecule restore COPY"""
-
-
-class SchemaTooNew(MoleculeError):
-    """the store was written by a newer Molecule (schema {found}, this one knows {known}). Install that version."""
-
-
-class BackupFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class CommandFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class PruneFailed(MoleculeError):
-    """{url} did not prune: {reason}. Name the --port of a running server and the --state-dir that holds its token."""
-
-
-class LoginLinkFailed(MoleculeError):
-    """no login link: {reason}"""
-
-
-class ChainsFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class MemoryFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class OrgFileFailed(MoleculeError):
-    """that did not work: {reason}"""
-
-
-class BadSettings(MoleculeError):
-    """invalid setting: {reason}"""

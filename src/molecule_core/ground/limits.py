@@ -8,6 +8,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
+MOST_REPLY_SECONDS = 30 * 86_400
+"""The longest time that a workspace may give its agent for an answer."""
 SPARE_FILES = 256
 """Beside its connections, a server opens so many files at most: the store's, the logs, the libraries'."""
 
@@ -57,9 +59,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     tree_depth: Annotated[Count, Meta(description="levels of workspaces below each other")] = 32
     expand_most: Annotated[Count, Meta(description="workspaces that one expand makes")] = 100
     page_rows: Annotated[Count, Meta(description="rows in one page of activity")] = 500
-    page_bytes: Annotated[Count, Meta(description="bodies in one page; a page ends early and has at least one row")] = (
-        4 << 20
-    )
+    page_bytes: Annotated[
+        Count, Meta(description="bodies and drafts in one page; it ends early and has at least one row")
+    ] = 4 << 20
     history_rows: Annotated[Count, Meta(description="messages in one page of chat history")] = 1000
     wait_seconds: Annotated[Count, Meta(description="a long-poll is held at most so long")] = 25
     lease_seconds: Annotated[Count, Meta(description="a claim's lease at most")] = 3600
@@ -83,6 +85,55 @@ class Limits(Struct, frozen=True, kw_only=True):
     )
     live_seconds: Annotated[Count, Meta(description="between two signs of life on a quiet live channel")] = 15
     frame_bytes: Annotated[Count, Meta(description="what a live reader may send at once")] = 4096
+    reply_seconds: Annotated[
+        Count,
+        Meta(description="an answer is due so long after hand-over; overdue as long again"),
+    ] = 120
+    reply_work_seconds: Annotated[
+        Count, Meta(description="an agent that says it is at work is not reminded so long after hand-over")
+    ] = 3600
+    template_bytes: Annotated[
+        Count, Meta(description="all texts of an instruction template, UTF-8; with those it extends twice as many")
+    ] = 8 << 10
+    template_nodes: Annotated[
+        Count, Meta(description="parts that these texts are made of, as they are parsed; with extended ones twice")
+    ] = 400
+    template_steps: Annotated[
+        Count, Meta(description="parts that the loops of a template may go through for one message")
+    ] = 10_000
+    instruction_bytes: Annotated[Count, Meta(description="instructions with one message, UTF-8; else it has none")] = (
+        16 << 10
+    )
+    templates: Annotated[Count, Meta(description="instruction templates of one organisation, then 409")] = 200
+    template_versions: Annotated[Count, Meta(description="versions of one instruction template, then 409")] = 1000
+    canary_outcomes: Annotated[
+        Count, Meta(description="outcomes that a canary version must have before it may be rolled back")
+    ] = 3
+    delegation_depth: Annotated[Count, Meta(description="levels of delegations below each other, then 429")] = 8
+    delegation_children: Annotated[Count, Meta(description="open delegations below one, then 429")] = 32
+    delegations_per_root: Annotated[Count, Meta(description="delegations of one tree, then 429")] = 256
+    delegation_attempts: Annotated[
+        Count, Meta(description="sends of a delegation to a push agent; that it is busy does not count")
+    ] = 2
+    delegation_retry_seconds: Annotated[Count, Meta(description="pause before the second of them")] = 8
+    delegation_seconds: Annotated[Count, Meta(description="a delegation ends as failed, if nobody says when")] = 21_600
+    delegation_most_seconds: Annotated[Count, Meta(description="the same if somebody does, at most")] = 30 * 86_400
+    delegation_stuck_seconds: Annotated[
+        Count, Meta(description="without a sign of life of a delegation's work, then it is shown as stuck")
+    ] = 600
+    delegation_unknown_seconds: Annotated[
+        Count, Meta(description="a delegation was sent and no answer came, then it has failed")
+    ] = 900
+    delegation_key_hours: Annotated[Count, Meta(description="hours that an idempotency key is kept")] = 24
+    delegation_rows: Annotated[Count, Meta(description="delegations in one page of a list")] = 500
+    delegation_lines: Annotated[Count, Meta(description="lines of one time line that are shown, the newest")] = 200
+    delegations_in_snapshot: Annotated[Count, Meta(description="open delegations in a snapshot, the newest")] = 5000
+    refusals_in_snapshot: Annotated[
+        Count, Meta(description="delegations that a limit stopped within a day, in a snapshot, the newest")
+    ] = 50
+    delegation_history_days: Annotated[Count, Meta(description="days that a row of delegation_history is kept")] = 90
+    options: Annotated[Count, Meta(description="options that one question may offer")] = 10
+    option_length: Annotated[Count, Meta(description="one such option, characters")] = 120
     memory_bytes: Annotated[Count, Meta(description="one memory, UTF-8")] = 16 << 10
     memories: Annotated[Count, Meta(description="memories of one workspace, then 409")] = 10_000
     memory_recall: Annotated[Count, Meta(description="memories that one recall gives")] = 50

@@ -4,6 +4,7 @@ Counting costs an addition of plain integers; everything else is worked out when
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
@@ -42,6 +43,25 @@ FAMILIES: dict[str, Family] = {
     "molecule_mcp_sessions_total": Family("counter", "MCP sessions that were begun or taken up again", ("how",)),
     "molecule_mcp_channels": Family("gauge", "MCP requests being answered, and standing streams"),
     "molecule_mcp_cuts_total": Family("counter", "MCP answers and streams that the server ended", ("reason",)),
+    "molecule_instructions_total": Family(
+        "counter", "messages that were handed over with instructions, by form", ("runtime", "template", "form")
+    ),
+    "molecule_instruction_tokens_total": Family(
+        "counter", "tokens of these instructions, estimated", ("runtime", "template")
+    ),
+    "molecule_instruction_failures_total": Family(
+        "counter", "renderings that failed: the message went out without instructions", ("template",)
+    ),
+    "molecule_instruction_rollbacks_total": Family("counter", "canaries that did worse and were ended", ("template",)),
+    "molecule_obligations_total": Family(
+        "counter",
+        "what became of messages that wanted an answer: answered, declined, answered_outside, overdue",
+        ("runtime", "template", "outcome"),
+    ),
+    "molecule_delegations_total": Family(
+        "counter", "delegations that have ended, by status and reason (`none`: completed)", ("status", "reason")
+    ),
+    "molecule_delegations_open": Family("gauge", "delegations that have not ended"),
     "molecule_heartbeats_total": Family("counter", "heartbeats and registrations"),
     "molecule_orgs": Family("gauge", "organisations"),
     "molecule_workspaces": Family("gauge", "living workspaces, by status", ("status",)),
@@ -107,6 +127,76 @@ class MessageMeter:
 
     def __init__(self) -> None:
         self.accepted = self.acks = self.handed_out = self.polls = self.refused = 0
+
+
+class InstructionMeter:
+    """What agents were told with their messages, and what they did. Only runtimes and templates that come with Molecule
+    have names here: what people call theirs is free text, and as many as they like."""
+
+    __slots__ = ("_runtimes", "_templates", "failures", "outcomes", "rollbacks", "tokens", "told")
+
+    def __init__(self, runtimes: Iterable[str] = (), templates: Iterable[str] = ()) -> None:
+        self._runtimes = frozenset(runtimes)
+        self._templates = frozenset(templates)
+        self.told: Counter[tuple[str, ...]] = Counter()
+        self.tokens: Counter[tuple[str, ...]] = Counter()
+        self.failures: Counter[tuple[str, ...]] = Counter()
+        self.rollbacks: Counter[tuple[str, ...]] = Counter()
+        self.outcomes: Counter[tuple[str, ...]] = Counter()
+
+    def told_with(self, runtime: str, template: str, form: str, tokens: int) -> None:
+        """A message was handed over with instructions."""
+        labels = self._runtime(runtime), self._template(template)
+        self.told[*labels, form] += 1
+        self.tokens[labels] += tokens
+
+    def came_to(self, runtime: str, template: str | None, outcome: str) -> None:
+        """A message that wanted an answer has an outcome; `template`: none if nothing was told with it."""
+        self.outcomes[self._runtime(runtime), self._template(template), outcome] += 1
+
+    def failed(self, template: str) -> None:
+        """A template could not be rendered."""
+        self.failures[self._template(template),] += 1
+
+    def rolled_back(self, template: str) -> None:
+        """A canary was ended because it did worse."""
+        self.rollbacks[self._template(template),] += 1
+
+    def samples(self) -> "Iterator[Sample]":
+        """All of it."""
+        for family, counted in (
+            ("molecule_instructions_total", self.told),
+            ("molecule_instruction_tokens_total", self.tokens),
+            ("molecule_instruction_failures_total", self.failures),
+            ("molecule_instruction_rollbacks_total", self.rollbacks),
+            ("molecule_obligations_total", self.outcomes),
+        ):
+            yield from (Sample(family, count, labels) for labels, count in counted.items())
+
+    def _runtime(self, runtime: str) -> str:
+        return runtime if runtime in self._runtimes else "other"
+
+    def _template(self, template: str | None) -> str:
+        if template is None:
+            return "none"
+        return template if template in self._templates else "own"
+
+
+class DelegationMeter:
+    """How delegations have ended: each of `outcomes` (status, reason) is told from the start."""
+
+    __slots__ = ("_ended",)
+
+    def __init__(self, outcomes: Iterable[tuple[str, str]]) -> None:
+        self._ended = Counter(dict.fromkeys(outcomes, 0))
+
+    def ended(self, status: str, reason: str) -> None:
+        """One has ended."""
+        self._ended[status, reason] += 1
+
+    def samples(self) -> "Iterator[Sample]":
+        """All of it."""
+        yield from (Sample("molecule_delegations_total", count, labels) for labels, count in self._ended.items())
 
 
 class Sample(NamedTuple):

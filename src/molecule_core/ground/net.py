@@ -53,7 +53,9 @@ class Fetcher(Protocol):
     """What a part that pushes or fetches is given; a test gives it one that stays at home.
 
     Raises UnsafeUrl if the url leads, or may lead, to where nobody allowed it to; no connection was made then.
-    Raises FetchFailed if there is no usable answer: nobody there, too late, too large, a redirect (3xx), not HTTP.
+    Raises FetchFailed if there is no usable answer: nobody there, too late, too large, a redirect (3xx), not HTTP. Its
+    `details["sent"]` says whether any of the request was sent, so that the other side may have acted on it, and
+    `details["status"]` that it has answered (with which status; 0: with what is no HTTP); None if no answer came.
     `details["reason"]` of both is for people: it names a host at most, never a path, a query or a header. Every other
     status is an answer and is returned, also 4xx and 5xx."""
 
@@ -126,18 +128,19 @@ class SafeFetcher(Fetcher):
             raise UnsafeUrl(reason=error.details["reason"]) from None
 
     async def _fetch(self, target: Target, request: bytes, seconds: float, max_bytes: int) -> Fetched:
-        answer = _Answer(self._limits.answer_header_bytes, max_bytes)
+        answer, sent = _Answer(self._limits.answer_header_bytes, max_bytes), False
         try:
             async with asyncio.timeout(seconds) as bound:
                 addresses = await self._addresses(target)
                 async with self._connection(target, addresses, bound.when() or 0.0) as (reader, writer):
+                    sent = True
                     writer.write(request)
                     await writer.drain()
                     await answer.read(reader)
         except TimeoutError:
-            raise FetchFailed(reason=f"no answer within {seconds:g} s") from None
+            raise FetchFailed(reason=f"no answer within {seconds:g} s", sent=sent, status=None) from None
         except OSError as error:
-            raise FetchFailed(reason=_why(error)) from None
+            raise FetchFailed(reason=_why(error), sent=sent, status=None) from None
         return answer.fetched()
 
     async def _addresses(self, target: Target) -> list[str]:
@@ -153,7 +156,7 @@ class SafeFetcher(Fetcher):
         except (OSError, UnicodeError):
             texts = ()
         if not texts:
-            raise FetchFailed(reason=f"the name {target.host} does not resolve")
+            raise FetchFailed(reason=f"the name {target.host} does not resolve", sent=False, status=None)
         return [ipaddress.ip_address(text) for text in texts]
 
     def _judge(self, target: Target, address: Address) -> None:
@@ -197,7 +200,8 @@ def _head(method: str, target: Target, headers: dict[str, str], more: dict[str, 
     """A request as far as its body. Raises FetchFailed for a header that would not stay one line."""
     for name, value in headers.items():
         if not (_TOKEN.fullmatch(name) and _VALUE.fullmatch(value)):
-            raise FetchFailed(reason="a header that is to be sent holds a character that HTTP does not allow")
+            reason = "a header that is to be sent holds a character that HTTP does not allow"
+            raise FetchFailed(reason=reason, sent=False, status=None)
     ours = {"Host": target.authority, "Connection": "close", "Accept-Encoding": "identity", **more}
     kept = {name: value for name, value in headers.items() if name.lower() not in _OURS}
     lines = [f"{method} {target.path} HTTP/1.1", *(f"{name}: {value}" for name, value in {**ours, **kept}.items())]
@@ -248,7 +252,7 @@ class _Answer:
         return Fetched(self._status, self._headers, bytes(self._body))
 
     def _fail(self, reason: str) -> NoReturn:
-        raise FetchFailed(reason=reason)
+        raise FetchFailed(reason=reason, sent=True, status=self._status)
 
     def _take(self, data: bytes) -> None:
         self._wire += len(data)
@@ -274,7 +278,7 @@ class _Answer:
     def _end(self) -> None:
         """The other side has closed the connection: the end of an answer that does not tell its length."""
         if not self._in_body or self._headers.keys() & {"content-length", "transfer-encoding"}:
-            self._fail("it closed the connection without a complete answer")
+            raise FetchFailed(reason="it closed the connection without a complete answer", sent=True, status=None)
         self._complete = True
 
     # -- what the parser finds -----------------------------------------------------------------------------------------

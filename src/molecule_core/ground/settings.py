@@ -37,6 +37,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Opens /metrics and nothing else; empty: only the admin token opens it."""
     otel_endpoint: str = ""
     """Where spans go (OTLP over HTTP); empty: none are made, unless OTEL_EXPORTER_OTLP_ENDPOINT names a place."""
+    push_instructions_enabled: bool = False
+    """Whether each delivery tells its agent how to answer. Also PUSH_INSTRUCTIONS_ENABLED in the environment."""
+    instruction_shape: Literal["json", "xml", "both"] = "both"
+    """How they are told, where a workspace says nothing else: a member for those who ask for it, a block in the text
+    for those who do not, or both."""
+    instruction_adaptive: bool = False
+    """Whether an agent that answers as it should is told less with each message."""
+    delegation_ledger_write: bool = False
+    """Whether each delegation that has ended leaves a row for analysis (table delegation_history). Nothing else depends
+    on it. Also DELEGATION_LEDGER_WRITE in the environment."""
     access_log: bool = False
     """Whether each request is logged, without its query."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -74,6 +84,8 @@ def _port_of(url: str) -> str:
 
 LISTS = ("allowed_hosts", "push_networks")
 """The settings that hold several values; in the environment commas stand between them."""
+WITHOUT_PREFIX = ("push_instructions_enabled", "delegation_ledger_write")
+"""The settings that deployments of the original name without `MOLECULE_`; that name counts too."""
 
 
 def load_settings(
@@ -89,6 +101,9 @@ def load_settings(
     for name in Settings.__struct_fields__:
         if (text := environ.get(f"MOLECULE_{name.upper()}")) and name != "limits":
             values[name] = tuple(filter(None, map(str.strip, text.split(",")))) if name in LISTS else text
+    for name in WITHOUT_PREFIX:
+        if text := environ.get(name.upper()):
+            values[name] = text
     for name in Limits.__struct_fields__:
         if text := environ.get(f"MOLECULE_LIMIT_{name.upper()}"):
             limits[name] = text

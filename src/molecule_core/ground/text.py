@@ -14,6 +14,7 @@ _JOINERS = {"\u200c", "\u200d"}
 # Letters to Unicode, nothing to the eye: fillers and the combining joiner.
 _BLANK_LETTERS = {"\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"}
 _INVISIBLE = " \u200c\u200d"
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 def clean_name(name: str, limit: int) -> str:
@@ -73,6 +74,13 @@ def shorten(text: str, limit: int) -> str:
     """The beginning of a text as one line of at most so many characters."""
     line = " ".join(text[: limit * 4].split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def plain_line(text: str, limit: int) -> str:
+    """What an agent says of its work, as one line of at most so many characters: colours of terminals and hidden
+    characters are left out. (A refusal would lose what is said.)"""
+    told = _ESCAPES.sub("", shorten(text, limit * 2))
+    return shorten("".join(c for c in told if c not in _BLANK_LETTERS and not _is_hidden(c)), limit)
 
 
 # What a path, a shell or another system takes for something else than a part of a name.

@@ -20,6 +20,7 @@ from molecule_core.messages.lineage import BEGINS, Link
 from molecule_core.messages.model import (
     BROADCAST,
     BROADCAST_SENT,
+    INFORM,
     KIND_BROADCAST,
     RECEIVE,
     SEND,
@@ -34,8 +35,6 @@ from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, Decision, Event, Peek, Read, Several, Step, Store, Take, WriteSet
 from molecule_core.store.journal import log_key, org_key
-
-INFORM = "inform"
 
 
 class Broadcasts:

@@ -41,9 +41,8 @@ class Chains:
         A write set instead if it stops its chain by that. Raises ChainFrozen.
 
         Its numbers only count: they may stay unused if the message is refused after that."""
-        found = yield Read("cause_of", {"workspace_id": sender_id, "named": named})
-        cause = Cause(*found[0]) if found else None
-        if cause is None or not rules.is_cause(cause, named, self._clock.now(), self._limits.cause_seconds):
+        cause = yield from self.cause(sender_id, named)
+        if cause is None:
             return BEGINS
         link = rules.link_to(cause, target_id, text, self._limits)
         root_id = link.root_id or ""
@@ -61,6 +60,15 @@ class Chains:
         if trips is None:
             raise ChainFrozen(root_id=root_id, reason=reason)
         return self._frozen(org_id, sender_id, cause, link, reason, messages, trips)
+
+    def cause(self, sender_id: str, named: str | None) -> Generator[Step, Any, Cause | None]:
+        """The message that a workspace is at work on: the one that it names, if it had it; else what it holds, or has
+        handled not long ago."""
+        found = yield Read("cause_of", {"workspace_id": sender_id, "named": named})
+        cause = Cause(*found[0]) if found else None
+        if cause is None or not rules.is_cause(cause, named, self._clock.now(), self._limits.cause_seconds):
+            return None
+        return cause
 
     def _frozen(
         self, org_id: str, sender_id: str, cause: Cause, link: Link, reason: str, messages: int, trips: int

@@ -15,7 +15,7 @@ from molecule_core.ground.errors import FetchFailed, ServerBusy, StoreUnavailabl
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.net import Fetcher
 from molecule_core.messages import turns
-from molecule_core.messages.model import Push, Room, Verdict
+from molecule_core.messages.pushed import UNSAFE_URL, Push, Room, Verdict
 from molecule_core.messages.pushing import Pushing
 from molecule_core.messages.rules import offline_since
 from molecule_core.messages.turns import Turns
@@ -34,9 +34,11 @@ _ORG_SHARE, _AGENT_SHARE = 2, 4
 
 
 class Health(Struct):
-    """What this process remembers of an agent between pushes. Times in microseconds; 0: never."""
+    """What this process remembers of an agent between pushes. Times in microseconds; 0: never. `has_no_slot`: it was
+    looked at while all of its share were taken."""
 
     flying: int = 0
+    has_no_slot: bool = False
     failures: int = 0
     open_until: int = 0
     ended_at: int = 0
@@ -183,6 +185,7 @@ class Delivery:
         is_free = pulse.active_tasks < seat.max_concurrent_tasks
         probes = health.failures >= self._limits.circuit_failures
         own_share = max(1, self._limits.push_concurrency // _AGENT_SHARE) - health.flying
+        health.has_no_slot = own_share <= 0
         return Room(
             capacity=1 if probes else seat.max_concurrent_tasks,
             most=max(0, min(share, own_share)),
@@ -214,7 +217,11 @@ class Delivery:
     def _ended(self, workspace_id: str) -> Callable[["asyncio.Task[None]"], None]:
         def ended(task: "asyncio.Task[None]") -> None:
             del self._flying[task]
-            self._remembered(workspace_id).flying -= 1
+            health = self._remembered(workspace_id)
+            health.flying -= 1
+            if health.has_no_slot:  # the store says that it is to be looked at much later
+                health.has_no_slot = False
+                self._line_up(workspace_id)
             if not task.cancelled() and (error := task.exception()) is not None:
                 _log.error("a push could not be settled; its lease will end", exc_info=error)
             self._wakeups.ring((PUSHES,))
@@ -233,7 +240,7 @@ class Delivery:
 
     async def _ask(self, seat: Workspace | None, push: Push) -> Verdict:
         if seat is None or seat.url is None:
-            return Verdict(error="this workspace has no url", refused=True)
+            return Verdict(error="this workspace has no url", refused=True, code=UNSAFE_URL, sent=False)
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
@@ -251,9 +258,9 @@ class Delivery:
                 max_bytes=limits.push_answer_bytes,
             )
         except UnsafeUrl as error:
-            return Verdict(error=str(error.details["reason"]), refused=True)
+            return Verdict(error=str(error.details["reason"]), refused=True, code=UNSAFE_URL, sent=False)
         except FetchFailed as error:
-            return Verdict(error=str(error.details["reason"]))
+            return turns.unanswered(**error.details)
         return turns.judge(fetched.status, fetched.headers, fetched.body, max_depth=limits.json_depth)
 
     def _remember(self, workspace_id: str, seat: Workspace | None, verdict: Verdict) -> bool:

@@ -12,8 +12,19 @@ from msgspec.structs import replace
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import NotDead, NotFound
 from molecule_core.messages import rules
-from molecule_core.messages.handing import Statement, inbox_keys, inbox_of, save_inbox, settle, ticked
-from molecule_core.messages.model import DEAD, DISCARDED, EXPIRED, EXPIRY, REQUEUED, Inbox, MessageState, Place
+from molecule_core.messages.model import (
+    DEAD,
+    DISCARDED,
+    EXPIRED,
+    EXPIRY,
+    REQUEUED,
+    Inbox,
+    Place,
+)
+from molecule_core.messages.obligations import given_up
+from molecule_core.messages.pushed import MessageState
+from molecule_core.messages.settling import inbox_keys, inbox_of, save_inbox, settle
+from molecule_core.messages.ticks import Statement, ticked
 from molecule_core.org.model import PUSH
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, Decision, Event, Read, Step, Store, T, WriteSet
@@ -66,6 +77,7 @@ class Letters:
         noted, _told = ticked(workspace_id, DEAD, rules.spans([place]), now, reason)
         told = MessageDead(state.id, state.seq, reason, detail, state.attempt)
         writes += [("save_dead_letter", {**row, **letter}), *noted, no_timer(EXPIRY, state.id)]
+        writes += given_up(workspace_id, state.seq)
         if self._org.living(workspace_id).delivery_mode == PUSH:
             writes.append(("wake_target", {"workspace_id": workspace_id, "due": now}))
         events = [_event("MESSAGE_DEAD", state, told)]

@@ -4,15 +4,27 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from molecule_core.wire.envelope import Instructions
+
 RECEIVE = "a2a_receive"
 SEND = "a2a_send"
 KIND_USER = "canvas_user"
 KIND_PEER = "peer_agent"
 KIND_BROADCAST = "broadcast"
 KIND_UPLOAD = "chat_upload_receive"
+KIND_DELEGATION = "delegation"
+KIND_RESULT = "delegation_result"
+KIND_SYSTEM = "system"
+DELEGATION = "delegation"
+"""The type of the row that a workspace's own log holds of what it has delegated; no agent can write one."""
+DELEGATE, DELEGATE_RESULT = "delegate", "delegate_result"
+"""The methods of that row, and of the row that brings the result."""
 NOTIFY = "notify"
 BROADCAST = "broadcast"
 BROADCAST_SENT = "broadcast_sent"
+
+REQUEST, INFORM, ACK = "request", "inform", "ack"
+"""What a message wants: an answer; none; none, since it only says that something was read."""
 
 SUMMARY_LENGTH = 80
 
@@ -103,15 +115,23 @@ class Shown(Struct, frozen=True):
     hop: int
     cause_id: str | None
     trace_parent: str | None
+    context_id: str | None
+    inbound_no: int | None
     attempt: int | None = None
     """How often it was handed out, this time included; None where the row was not handed out by a claim."""
+    instructions: Instructions | None = None
+    """What is said with it, where that was chosen when it was handed out."""
+    reminder: bool = False
+    """Whether it was handed out once more because nobody has answered it."""
 
 
 class Told(Struct, frozen=True):
-    """A row as its live event tells it: the payload as JSON, and the id that the person's client chose."""
+    """A row as its live event tells it: the payload as JSON, the id that the person's client chose, and, of a message
+    that came in, what it is told with (its large bodies left out)."""
 
     payload: bytes
     client_id: str | None = None
+    row: Shown | None = None
 
 
 class Sender(Struct, frozen=True):
@@ -136,6 +156,18 @@ class Draft(Struct, frozen=True):
     context_id: str | None
     trace_parent: str | None = None
     """Of which trace it is part (W3C `traceparent`)."""
+    kind: str | None = None
+    """None: a person's or a peer's, as the sender is."""
+    activity_id: str | None = None
+    """None: a new one."""
+
+
+class Line(Struct, frozen=True):
+    """What an agent writes to its user. `metadata`: what it says about it, as in a message to a peer."""
+
+    parts: list[dict[str, Any]]
+    dedupe_key: str | None = None
+    metadata: dict[str, Any] = {}
 
 
 class Receipt(Struct, frozen=True):
@@ -239,6 +271,8 @@ class Span(Struct, frozen=True):
 
 # What becomes of a message, as its sender may see it; `stored` is told by the message itself.
 STORED, WAKE_ASKED, HANDED_OVER, ACKED, DEAD = "stored", "wake_asked", "handed_over", "acked", "dead"
+ANSWERED, DECLINED, OUTSIDE, OVERDUE = "answered", "declined", "answered_outside", "overdue"
+"""What becomes of the answer to it."""
 UNMENTIONED = "unmentioned-file"
 """The kind of the timer that asks whether a message mentions a file by now; its key is `organisation/file`."""
 EXPIRY = "expiry"
@@ -247,125 +281,3 @@ EXPIRY = "expiry"
 EXPIRED, UNREACHABLE, REFUSED = "expired", "unreachable", "refused"
 # What became of a dead letter.
 REQUEUED, HANDLED, DISCARDED = "requeued", "handled", "discarded"
-
-
-class MessageState(Struct, frozen=True):
-    """All that is known of the delivery of one message, in the order `message_state` selects it."""
-
-    id: str
-    workspace_id: str
-    seq: int
-    no: int
-    kind: str | None
-    source_id: str | None
-    context_id: str | None
-    created_at: int
-    expires_at: int | None
-    attempt: int
-    lease_until: int
-    acked_at: int | None
-    requeued: int
-    failures: int
-    next_at: int
-    busy: int
-    last_error: str | None
-    answer: str | None
-    answered_at: int | None
-    dead_state: str | None
-    dead_reason: str | None
-    dead_detail: str | None
-    dead_attempts: int | None
-    died_at: int | None
-    floor: int
-
-    def is_held(self, now: int) -> bool:
-        """Whether somebody has it in hand at a time."""
-        return self.lease_until > now and not self.next_at and self.acked_at is None
-
-    @property
-    def handled(self) -> bool:
-        """Whether it was settled otherwise than by giving it up."""
-        return not self.dead and not self.requeued and (self.seq <= self.floor or self.acked_at is not None)
-
-    @property
-    def dead(self) -> bool:
-        """Whether it was given up, and nobody has asked for it again."""
-        return self.dead_state in (DEAD, DISCARDED)
-
-
-class Happened(NamedTuple):
-    """One note of what became of a message, in the order `handovers_of` selects it."""
-
-    tick: str
-    at: int
-    attempt: int
-    reason: str | None
-
-
-class DeadLetter(Struct, frozen=True):
-    """A message that was given up, in the order `dead_letters_page` selects it."""
-
-    activity_id: str
-    workspace_id: str
-    source_id: str | None
-    kind: str | None
-    summary: str | None
-    reason: str
-    detail: str | None
-    attempts: int
-    died_at: int
-    created_at: int
-
-
-class Head(NamedTuple):
-    """One of the first messages that a push agent has not handled, in the order `push_head` selects it. `next_at` is 0
-    if no further try is planned; `busy`: it waits because the agent had no time."""
-
-    seq: int
-    no: int
-    attempt: int
-    lease_until: int
-    next_at: int
-    busy: int
-    noted_at: int
-
-
-class Room(Struct, frozen=True):
-    """What a push agent can take now: `capacity` at once, of which `active` are taken by its own account, and no more
-    than `most` new ones. Waits that were noted until `well_since` need not be waited for, nor before `free_since`
-    those of an agent that had no time. `look_at`: when to look again. Times in microseconds."""
-
-    capacity: int
-    most: int
-    active: int = 0
-    free_since: int = 0
-    well_since: int = 0
-    look_at: int | None = None
-
-
-class Push(Struct, frozen=True):
-    """A message that is to be pushed, with its attempt."""
-
-    workspace_id: str
-    seq: int
-    activity_id: str
-    attempt: int
-    body: str
-
-
-class Taken(NamedTuple):
-    """What may go out to an agent now, and when to look at it again; None if it has no mail."""
-
-    pushes: list[Push]
-    look_at: int | None
-
-
-class Verdict(Struct, frozen=True):
-    """What an agent's answer to a push means: `answer` if it took the message; else why not. `busy`: it only has no
-    time. `refused`: trying again will hardly help. `retry_after` in seconds, if the agent said so."""
-
-    answer: str | None = None
-    error: str | None = None
-    busy: bool = False
-    refused: bool = False
-    retry_after: int | None = None

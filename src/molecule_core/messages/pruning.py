@@ -4,19 +4,21 @@ What stays however old it is: what was not handled yet, and of each workspace th
 and the newest of its chat, from which numbers, cursors and lists go on.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from molecule_core.ground.clock import SECOND
+from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.model import NOTIFY, UNMENTIONED
+from molecule_core.messages.obligations import FORGOTTEN
+from molecule_core.messages.ticks import ticked_one
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, Decision, Event, Read, Store, WriteSet
+from molecule_core.store.database import Command, Decision, Event, Read, Step, Store, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.pruning import LOOKED, Batch, Prunes
 from molecule_core.store.queries import Params
@@ -27,8 +29,22 @@ from molecule_core.wire.events import ChatPruned
 _LONGER_SECONDS = 3600
 # What goes with a row (statements that take workspace_id, id and seq), and with the last row of a removed workspace
 # (workspace_id).
-_WITH_A_ROW = ("forget_activity", "forget_mentions", "forget_handout", "forget_push", "forget_dead_letter")
-_WITH_A_WORKSPACE = ("forget_inbox", "forget_every_handout", "forget_every_handover", "forget_read_marks")
+_WITH_A_ROW = (
+    "forget_activity",
+    "forget_mentions",
+    "forget_handout",
+    "forget_push",
+    "forget_dead_letter",
+    "forget_obligation",
+)
+_WITH_A_WORKSPACE = (
+    "forget_inbox",
+    "forget_every_handout",
+    "forget_every_handover",
+    "forget_every_obligation",
+    "forget_read_marks",
+    "forget_seat_told",
+)
 
 
 class Old(NamedTuple):
@@ -41,7 +57,8 @@ class Old(NamedTuple):
     chat: int
     method: str | None
     waits: int
-    """Whether it is a dead letter that a person has not dealt with, or that was asked for again."""
+    """Whether it is a dead letter that a person has not dealt with, waits to be handed over once more, or carries a
+    delegation that somebody is at work on."""
 
     @property
     def counts_as_unread(self) -> bool:
@@ -56,9 +73,10 @@ class Old(NamedTuple):
 class MessagePruning(Prunes):
     """The part of logs, inboxes and chats."""
 
-    def __init__(self, store: Store, org: OrgReader, *, limits: Limits) -> None:
+    def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
         self._store = store
         self._org = org
+        self._clock = clock
         self._most_unread = limits.unread_count
 
     async def batches(self, before: int, count: int) -> AsyncIterator[Batch]:
@@ -116,7 +134,7 @@ class MessagePruning(Prunes):
             writes.append(("forget_handovers", {**of_workspace, "upto_no": numbers[-1]}))
         if whole:
             writes += [(name, of_workspace) for name in _WITH_A_WORKSPACE]
-        events: list[Event] = []
+        events = [] if workspace.removed else (yield from self._unanswered(workspace.id, going))
         if not workspace.removed and any(row.counts_as_unread for row in going):
             wish = {**of_workspace, "count": self._most_unread}
             newest = [row[0] for row in (yield Read("agent_lines", wish))]
@@ -126,3 +144,13 @@ class MessagePruning(Prunes):
                 events.append(Event("CHAT_PRUNED", workspace.id, "chat", workspace.id, payload=told))
         rings = [*([org_key(workspace.org_id)] if events else []), *([TIMERS] if mentioned else [])]
         return WriteSet(None, writes, events, tuple(rings))
+
+    def _unanswered(self, workspace_id: str, going: Sequence[Old]) -> Generator[Step, Any, list[Event]]:
+        """Of messages that somebody saw to wait for an answer it is told that they are gone."""
+        wish = {"workspace_id": workspace_id, "first": going[0].seq, "last": going[-1].seq}
+        gone = {row.seq for row in going}
+        waiting = [row for row in (yield Read("unanswered_between", wish)) if row[0] in gone]
+        events: list[Event] = []
+        for seq, number in waiting:
+            events += ticked_one(workspace_id, FORGOTTEN, seq, number, self._clock.now())[1]
+        return events

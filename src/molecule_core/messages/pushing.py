@@ -1,6 +1,6 @@
 """The claims of the server's own driver: takes an agent's next messages, and writes down what came of each push.
 
-Above: `delivery`, which talks to the agents. Below: handing, letters, rules, store. Nothing here touches the network.
+Above: `delivery`, which talks to the agents. Below: outcomes, settling, rules, store. Nothing here touches the network.
 """
 
 import asyncio
@@ -8,53 +8,38 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.ground.limits import Limits
-from molecule_core.ground.text import shorten
-from molecule_core.messages import rules, turns
-from molecule_core.messages.handing import (
-    Statement,
-    handled_letters,
-    handout,
-    inbox_keys,
-    inbox_of,
-    settle,
-    ticked,
-)
-from molecule_core.messages.letters import Letters, state_of
-from molecule_core.messages.model import (
-    ACKED,
-    EXPIRED,
-    HANDED_OVER,
-    KIND_USER,
-    NOTIFY,
-    REFUSED,
-    SEND,
-    UNREACHABLE,
-    Activity,
-    Head,
-    Inbox,
-    MessageState,
-    Place,
-    Push,
-    Room,
-    Taken,
-    Verdict,
-)
+from molecule_core.messages import attachments, rules, turns
+from molecule_core.messages.facts import Delayed, Returned
+from molecule_core.messages.letters import Letters
+from molecule_core.messages.model import HANDED_OVER, KIND_DELEGATION, Inbox, Place, Shown
+from molecule_core.messages.obligations import Obligation, not_taken, owes_key
+from molecule_core.messages.outcomes import Outcomes
+from molecule_core.messages.owing import Owing
+from molecule_core.messages.pushed import Head, Push, Room, Taken, Verdict
+from molecule_core.messages.settling import handout, inbox_keys, inbox_of, settle
+from molecule_core.messages.telling import Wish
+from molecule_core.messages.ticks import Statement, ticked
 from molecule_core.org.model import PUSH
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, Decision, Event, Read, Step, Store, Take, WriteSet
-from molecule_core.store.journal import PUSHES, answer_key, log_key, org_key
+from molecule_core.store.database import Command, Decision, Read, Several, Step, Store, WriteSet
+from molecule_core.store.journal import org_key
+from molecule_core.wire.envelope import with_metadata
 
 # An agent that cannot be served now is looked at again after so long, whatever is heard of it meanwhile.
 PARKED_SECONDS = 60
 # A lease outlives the push by the time that it takes to write down what came of it.
 _LEASE_MARGIN_SECONDS = 10
-_SUMMARY_LENGTH = 80
 _ALL = 1 << 31
 # Commands that are handed in at once, so that they share commits and leave room for others.
 _TOGETHER = 256
+# Delegations that begin in one moment, each the first in its inbox as far as it could see. All others know from their
+# begin that they wait.
+_MOST_PARKED = 16
 
 
 class Pushing:
@@ -65,6 +50,7 @@ class Pushing:
         store: Store,
         org: OrgReader,
         letters: Letters,
+        owing: Owing,
         *,
         clock: Clock,
         ids: Ids,
@@ -73,11 +59,10 @@ class Pushing:
     ) -> None:
         self._store = store
         self._org = org
-        self._letters = letters
+        self._owing = owing
         self._clock = clock
-        self._ids = ids
-        self._randomness = randomness
         self._limits = limits
+        self._outcomes = Outcomes(org, letters, owing, clock=clock, ids=ids, randomness=randomness, limits=limits)
 
     async def due(self, count: int) -> list[tuple[str, int]]:
         """Which agents are to be looked at, and when (microseconds); the longest due first."""
@@ -99,33 +84,57 @@ class Pushing:
         heads = yield from _heads(workspace_id, inbox, now, seat.max_concurrent_tasks + 1)
         if not heads:
             return WriteSet(Taken([], None), [("drop_target", target)])
+        if ended := (yield from _ended(workspace_id, heads, now)):
+            _, writes = yield from settle(workspace_id, inbox, ended, [], now)
+            return WriteSet(Taken([], now), [*writes, ("wake_target", {"workspace_id": workspace_id, "due": now})])
         taken, waits_until = turns.takeable(heads, room, now)
         due = room.look_at or min(waits_until or 1 << 62, now + PARKED_SECONDS * SECOND)
-        writes: list[Statement] = [("set_target", {**target, "due": due})]
-        pushes, places = [], []
+        writes = [("set_target", {**target, "due": due})]
+        rows, places = list[Shown](), []
         lease_until = now + (self._limits.push_seconds + _LEASE_MARGIN_SECONDS) * SECOND
         for head in taken:
             row = {"workspace_id": workspace_id, "seq": head.seq}
             found = yield Read("push_body", row)
-            pushes.append(Push(workspace_id, head.seq, found[0][0], head.attempt + 1, found[0][1]))
+            rows.append(replace(Shown(*found[0]), attempt=head.attempt + 1))
             places.append(Place(head.seq, head.attempt + 1, head.no))
             writes += [handout(workspace_id, head.seq, head.attempt + 1, lease_until, None), ("start_push", row)]
+        rows, owed = yield from self._owing.handed_over(seat, rows, now, Wish(beside=True), pushed=True)
+        pushes = [self._push(row) for row in rows]
         noted, told = ticked(workspace_id, HANDED_OVER, rules.spans(places), now)
-        return WriteSet(Taken(pushes, due), [*writes, *noted], told, (org_key(seat.org_id),) if told else ())
+        rings = (org_key(seat.org_id), *owed.rings) if told else ()
+        taken_now, every = Taken(pushes, due), [*writes, *noted, *owed.writes]
+        return WriteSet(taken_now, every, told, rings, owed.then, facts=[*owed.facts, *_parked(heads, room, due, now)])
+
+    def _push(self, row: Shown) -> Push:
+        return Push(row.workspace_id, row.seq, row.id, row.attempt or 1, self._body(row), row.source_id, row.kind)
+
+    def _body(self, row: Shown) -> str:
+        """A message as it is pushed: with how to answer it in its metadata, never in its parts."""
+        body = row.request_body or ""
+        return body if self._owing.telling is None else with_metadata(body, row.instructions)
 
     async def settle(self, org_id: str, push: Push, verdict: Verdict, *, counts: bool) -> None:
         """What came of a push. A failure that does not count brings the message no nearer to its death."""
-        deciding = partial(self._settling, push, verdict, counts)
-        await self._store.run(Command(org_id, inbox_keys(push.workspace_id), deciding))
+        keys = (*inbox_keys(push.workspace_id), owes_key(push.workspace_id, push.source_id))
+        if push.kind != KIND_DELEGATION:
+            await self._store.run(Command(org_id, keys, partial(self._outcomes.of_message, push, verdict, counts)))
+            return
+        heard = None if verdict.answer is None else turns.heard(verdict.answer, self._limits)
+        files = () if heard is None else attachments.keys_of([*heard.parts])
+        deciding = partial(self._outcomes.of_delegation, push, verdict, heard, counts)
+        await self._store.run(Command(org_id, (*keys, *files), deciding))
 
     async def release(self, org_id: str, push: Push) -> None:
         """The server stops in the middle of a push: the next one need not wait for the lease to end."""
 
         def decide() -> Decision[None]:
-            state = yield from self._held(push)
+            state = yield from self._outcomes.held(push)
             if state is None:
                 return WriteSet(None)
-            return WriteSet(None, [handout(push.workspace_id, push.seq, push.attempt, self._clock.now(), None)])
+            now = self._clock.now()
+            freed = handout(push.workspace_id, push.seq, push.attempt, now, None)
+            facts = [Returned((push.activity_id,), now)] if push.kind == KIND_DELEGATION else []
+            return WriteSet(None, [freed, *not_taken(push.workspace_id, push.seq)], facts=[*facts])
 
         await self._store.run(Command(org_id, inbox_keys(push.workspace_id), decide))
 
@@ -150,89 +159,27 @@ class Pushing:
         writes: list[Statement] = [handout(workspace_id, head.seq, head.attempt, now, None) for head in held]
         return WriteSet(None, [*writes, ("wake_target", {"workspace_id": workspace_id, "due": now})] if held else [])
 
-    def _held(self, push: Push) -> Generator[Step, Any, MessageState | None]:
-        """How a message stands, if this push still holds it: its lease may have ended, somebody else may have it."""
-        state = yield from state_of(push.activity_id)
-        seat = self._org.workspace(push.workspace_id)
-        if state is None or seat is None or seat.removed:
-            return None
-        return state if state.acked_at is None and state.attempt == push.attempt else None
-
-    def _settling(self, push: Push, verdict: Verdict, counts: bool) -> Decision[None]:
-        state = yield from self._held(push)
-        if state is None:
-            return WriteSet(None)
-        inbox = yield from inbox_of(push.workspace_id)
-        if verdict.answer is not None:
-            return (yield from self._answered(push, state, inbox, verdict.answer))
-        now = self._clock.now()
-        failures = state.failures + int(counts and not verdict.busy)
-        if state.expires_at is not None and state.expires_at <= now and not state.requeued:
-            return (yield from self._letters.dying(inbox, state, EXPIRED, verdict.error))
-        most = self._limits.refused_attempts if verdict.refused else self._limits.delivery_attempts
-        if failures >= most:
-            reason = REFUSED if verdict.refused else UNREACHABLE
-            return (yield from self._letters.dying(inbox, state, reason, verdict.error))
-        tries = failures if counts else push.attempt
-        bits = self._randomness.bits(turns.jitter_bits())
-        wait = turns.busy_seconds(verdict) if verdict.busy else turns.back_off(tries, bits)
-        next_at = now + round(wait * SECOND)
-        noted = {"failures": failures, "next_at": next_at, "busy": int(verdict.busy), "noted_at": now}
-        said = {"last_error": verdict.error, "answer": None, "answered_at": None}
-        writes: list[Statement] = [
-            handout(push.workspace_id, push.seq, push.attempt, now, None),
-            ("save_push", {"workspace_id": push.workspace_id, "seq": push.seq, **noted, **said}),
-            ("wake_target", {"workspace_id": push.workspace_id, "due": next_at}),
-        ]
-        return WriteSet(None, writes, rings=(answer_key(push.activity_id), PUSHES))
-
-    def _answered(self, push: Push, state: MessageState, inbox: Inbox, answer: str) -> Decision[None]:
-        now, workspace_id = self._clock.now(), push.workspace_id
-        place = Place(state.seq, state.attempt, state.no)
-        plain, again = ([], [place]) if state.requeued else ([place], [])
-        _, writes = yield from settle(workspace_id, inbox, plain, again, now)
-        noted, told = ticked(workspace_id, ACKED, rules.spans([place]), now)
-        kept = {"failures": state.failures, "next_at": 0, "busy": 0, "noted_at": now, "last_error": state.last_error}
-        row = {"workspace_id": workspace_id, "seq": push.seq, **kept, "answer": answer, "answered_at": now}
-        writes += [*handled_letters(workspace_id, again), *noted, ("save_push", row)]
-        writes.append(("wake_target", {"workspace_id": workspace_id, "due": now}))
-        line = yield from self._line_for_the_user(state, answer, now)
-        if line is not None:
-            writes.append(("insert_activity", line))
-            told.append(Event("AGENT_MESSAGE", workspace_id, "activity", line.id, at=now))
-        org_id = self._org.living(workspace_id).org_id
-        return WriteSet(None, writes, told, (answer_key(state.id), log_key(workspace_id), org_key(org_id), PUSHES))
-
-    def _line_for_the_user(self, state: MessageState, answer: str, now: int) -> Generator[Step, Any, Activity | None]:
-        """What an agent answers to a person belongs into their chat, as if the agent had written it there."""
-        text = turns.answer_text(answer)
-        if state.kind != KIND_USER or not text:
-            return None
-        seat, activity_id = self._org.living(state.workspace_id), self._ids.new()
-        body = rules.notice_body(activity_id, [{"kind": "text", "text": text[: self._limits.text_bytes // 4]}])
-        return Activity(
-            id=activity_id,
-            org_id=seat.org_id,
-            workspace_id=seat.id,
-            seq=(yield Take("last_seq", seat.id)),
-            chat=1,
-            size=len(body),
-            activity_type=SEND,
-            method=NOTIFY,
-            source_id=seat.id,
-            sender=f"workspace:{seat.id}",
-            context_id=state.context_id or activity_id,
-            created_at=now,
-            summary=shorten(text, _SUMMARY_LENGTH),
-            request_body=body.decode(),
-            root_id=state.id,
-            cause_id=state.id,
-        )
-
 
 def _heads(workspace_id: str, inbox: Inbox, now: int, count: int) -> Generator[Step, Any, list[Head]]:
     """An agent's first messages that are not handled, dead letters that wait again among them, in order."""
-    wish = {"workspace_id": workspace_id, "count": count}
+    wish = {"workspace_id": workspace_id, "count": count, "now": now}
     again = (yield Read("push_requeued", wish)) if inbox.requeued else []
-    fresh = yield Read("push_head", {**wish, "floor": inbox.acked_seq, "now": now})
+    fresh = yield Read("push_head", {**wish, "floor": inbox.acked_seq})
     return sorted(Head(*row) for row in [*again, *fresh])[:count]
+
+
+def _ended(workspace_id: str, heads: list[Head], now: int) -> Generator[Step, Any, list[Place]]:
+    """Delegations whose push nobody has seen the end of, and that are answered or cancelled since: nobody wants them
+    done once more."""
+    left = [head for head in heads if head.kind == KIND_DELEGATION and head.attempt and head.lease_until <= now]
+    if not left:
+        return []
+    owed = yield Several([Read("obligation", {"workspace_id": workspace_id, "seq": head.seq}) for head in left])
+    found = [head for head, rows in zip(left, owed, strict=True) if rows and not Obligation(*rows[0]).is_open]
+    return [Place(head.seq, head.attempt, head.no) for head in found]
+
+
+def _parked(heads: list[Head], room: Room, due: int, now: int) -> list[Delayed]:
+    """Delegations that begin to wait, since their agent can take nothing."""
+    fresh = [head for head in heads if head.kind == KIND_DELEGATION and not head.attempt] if room.full else []
+    return [Delayed(head.id, True, None, due, now) for head in fresh[:_MOST_PARKED]]

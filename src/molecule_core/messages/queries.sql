@@ -27,8 +27,8 @@ INSERT INTO activities (
 );
 
 -- name: place_of_activity
--- where a row stands in the log of a workspace
-SELECT seq, inbound_no FROM activities WHERE id = :id AND workspace_id = :workspace_id;
+-- where a row stands in the log of a workspace, and what it carries
+SELECT seq, inbound_no, kind FROM activities WHERE id = :id AND workspace_id = :workspace_id;
 
 -- name: inbox_sizes
 -- how large the rows of an inbox behind a number are, oldest first
@@ -39,7 +39,7 @@ WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq ORD
 -- the rows of an inbox behind a number and up to another, oldest first
 SELECT id, workspace_id, seq, activity_type, method, kind, intent, source_id, target_id, status, created_at,
     duration_ms, summary, error_detail, request_body, response_body, tool_trace, root_id, hop, cause_id,
-    trace_parent
+    trace_parent, context_id, inbound_no
 FROM activities
 WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq AND seq <= :last ORDER BY seq;
 
@@ -47,7 +47,7 @@ WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq AND
 -- the filtered log behind a number, oldest first, at most so many rows and bytes but at least one row
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id, a.trace_parent
+    a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT seq, size FROM activities
@@ -66,7 +66,7 @@ WHERE w.before < :page_bytes ORDER BY a.seq;
 -- the filtered log, newest first, at most so many rows and bytes but at least one row
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id, a.trace_parent
+    a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS before FROM (
         SELECT seq, size FROM activities
@@ -82,44 +82,52 @@ FROM (
 WHERE w.before < :page_bytes ORDER BY a.seq DESC;
 
 -- name: chat_newest
--- what a workspace and its users said, and how far each message has come, before a number and a time, newest first
+-- what a workspace and its users said, how far each message has come and whether it is answered, before a number and a time, newest first
 SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
     WHEN a.inbound_no IS NULL THEN NULL
     WHEN d.state IN ('dead', 'discarded') THEN 'dead'
     WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 'acked'
     WHEN h.attempt > 0 AND h.lease_until > 0 THEN 'handed_over'
     ELSE 'stored'
-END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END FROM (
+END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END,
+    o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens
+FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS before FROM (
-        SELECT seq, size FROM activities
-        WHERE workspace_id = :workspace_id AND chat = 1 AND seq < :seq
-            AND (CAST(:before AS BIGINT) IS NULL OR created_at < :before)
-        ORDER BY seq DESC LIMIT :count
+        SELECT c.seq, c.size + CASE WHEN t.state = 'open' THEN coalesce(octet_length(t.draft), 0) ELSE 0 END AS size
+        FROM activities c LEFT JOIN obligations t ON t.workspace_id = c.workspace_id AND t.seq = c.seq
+        WHERE c.workspace_id = :workspace_id AND c.chat = 1 AND c.seq < :seq
+            AND (CAST(:before AS BIGINT) IS NULL OR c.created_at < :before)
+        ORDER BY c.seq DESC LIMIT :count
     ) p
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
 LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
 LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
 LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
 WHERE w.before < :page_bytes ORDER BY a.seq DESC;
 
 -- name: chat_after
--- what a workspace and its users said, and how far each message has come, behind a number, oldest first
+-- what a workspace and its users said, how far each message has come and whether it is answered, behind a number, oldest first
 SELECT a.id, a.seq, a.method, a.created_at, a.request_body, CASE
     WHEN a.inbound_no IS NULL THEN NULL
     WHEN d.state IN ('dead', 'discarded') THEN 'dead'
     WHEN h.acked_at IS NOT NULL OR (a.seq <= i.acked_seq AND coalesce(h.requeued, 0) = 0) THEN 'acked'
     WHEN h.attempt > 0 AND h.lease_until > 0 THEN 'handed_over'
     ELSE 'stored'
-END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END FROM (
+END, CASE WHEN d.state IN ('dead', 'discarded') THEN d.reason END,
+    o.state, o.overdue_at, o.outside_at, o.due_at, o.draft, o.reason, o.template, o.version, o.form, o.tokens
+FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
-        SELECT seq, size FROM activities
-        WHERE workspace_id = :workspace_id AND chat = 1 AND seq > :seq
-        ORDER BY seq LIMIT :count
+        SELECT c.seq, c.size + CASE WHEN t.state = 'open' THEN coalesce(octet_length(t.draft), 0) ELSE 0 END AS size
+        FROM activities c LEFT JOIN obligations t ON t.workspace_id = c.workspace_id AND t.seq = c.seq
+        WHERE c.workspace_id = :workspace_id AND c.chat = 1 AND c.seq > :seq
+        ORDER BY c.seq LIMIT :count
     ) p
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
 LEFT JOIN inboxes i ON i.workspace_id = a.workspace_id
 LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
 LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
 WHERE w.before < :page_bytes ORDER BY a.seq;
 
 -- name: insert_file
@@ -166,10 +174,10 @@ ON CONFLICT (workspace_id) DO UPDATE SET
     requeued = excluded.requeued, dead = excluded.dead;
 
 -- name: claimable
--- inbound rows behind the floor that nobody holds and nobody handled, oldest first, with attempt and place in the inbox
+-- inbound rows behind the floor that nobody holds and nobody handled, oldest first, with the next attempt
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id, a.trace_parent, w.attempt + 1, a.inbound_no
+    a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no, w.attempt + 1
 FROM (
     SELECT p.seq, p.attempt, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT r.seq, r.size, coalesce(h.attempt, 0) AS attempt
@@ -186,7 +194,7 @@ WHERE w.before < :page_bytes ORDER BY a.seq;
 -- inbound rows behind the floor that nobody handled, held or not, oldest first, with the attempt they were last given
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id, a.trace_parent, w.attempt
+    a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no, w.attempt
 FROM (
     SELECT p.seq, p.attempt, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
         SELECT r.seq, r.size, CASE WHEN h.attempt > 0 THEN h.attempt END AS attempt
@@ -247,6 +255,16 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL
     AND h.acked_at IS NULL AND (r.expires_at IS NULL OR r.expires_at > :now OR h.requeued = 1)
 ORDER BY r.seq LIMIT :count;
 
+-- name: rows_ahead
+-- how many rows of an inbox that nobody has handled stand before a number, as far as they are counted
+SELECT count(*) FROM (
+    SELECT r.seq FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
+    WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq < :seq
+        AND r.seq > coalesce((SELECT acked_seq FROM inboxes WHERE workspace_id = :workspace_id), 0)
+        AND h.acked_at IS NULL
+    ORDER BY r.seq LIMIT :most
+) before;
+
 -- name: handled_behind
 -- the first inbound rows behind the floor, and whether each is handled; what waits again holds up no floor
 SELECT r.seq, CASE WHEN h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0 THEN 0 ELSE 1 END
@@ -258,7 +276,7 @@ ORDER BY r.seq LIMIT :count;
 -- dead letters before the floor that wait again and that nobody holds, as `claimable` tells them
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id, a.trace_parent, h.attempt + 1, a.inbound_no
+    a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no, h.attempt + 1
 FROM handouts h JOIN activities a ON a.workspace_id = h.workspace_id AND a.seq = h.seq
 WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND h.seq <= :seq AND h.lease_until <= :now
 ORDER BY h.seq LIMIT :count;
@@ -325,6 +343,12 @@ UPDATE dead_letters SET state = :state WHERE workspace_id = :workspace_id AND se
 -- whether a row was given up once
 SELECT state FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq;
 
+-- name: came_again
+-- whether a row has come out of order: it was given up once, or its agent was reminded of it
+SELECT 1 FROM dead_letters WHERE workspace_id = :workspace_id AND seq = :seq
+UNION ALL
+SELECT 1 FROM obligations WHERE workspace_id = :workspace_id AND seq = :seq AND reminded_at > 0;
+
 -- name: dead_between
 -- the rows of a stretch of a log that are given up or discarded
 SELECT seq FROM dead_letters
@@ -370,7 +394,7 @@ SELECT workspace_id, due FROM push_targets ORDER BY due, workspace_id LIMIT :cou
 -- name: push_head
 -- the first rows of an inbox that are not handled, in order, and how each stands
 SELECT r.seq, r.inbound_no, coalesce(h.attempt, 0), coalesce(h.lease_until, 0), coalesce(p.next_at, 0),
-    coalesce(p.busy, 0), coalesce(p.noted_at, 0)
+    coalesce(p.busy, 0), coalesce(p.noted_at, 0), r.id, r.kind
 FROM activities r
 LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
 LEFT JOIN pushes p ON p.workspace_id = r.workspace_id AND p.seq = r.seq
@@ -379,13 +403,20 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :f
 ORDER BY r.seq LIMIT :count;
 
 -- name: push_requeued
--- the same of the dead letters that wait again
+-- the same of the dead letters that wait again, and of reminders, but not of those that are answered and not under way: they are taken back
 SELECT r.seq, r.inbound_no, h.attempt, h.lease_until, coalesce(p.next_at, 0), coalesce(p.busy, 0),
-    coalesce(p.noted_at, 0)
+    coalesce(p.noted_at, 0), r.id, r.kind
 FROM handouts h
 JOIN activities r ON r.workspace_id = h.workspace_id AND r.seq = h.seq
 LEFT JOIN pushes p ON p.workspace_id = h.workspace_id AND p.seq = h.seq
-WHERE h.workspace_id = :workspace_id AND h.requeued = 1 ORDER BY r.seq LIMIT :count;
+WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND (h.lease_until > :now OR NOT EXISTS (
+    SELECT 1 FROM obligations o
+    WHERE o.workspace_id = h.workspace_id AND o.seq = h.seq AND o.state <> 'open' AND o.reminded_at > 0
+        AND NOT EXISTS (
+            SELECT 1 FROM dead_letters d WHERE d.workspace_id = o.workspace_id AND d.seq = o.seq AND d.state = 'requeued'
+        )
+))
+ORDER BY r.seq LIMIT :count;
 
 -- name: forget_push
 -- how the delivery of a message went is forgotten: it is pushed as if for the first time, or not any more
@@ -397,7 +428,25 @@ UPDATE pushes SET next_at = 0, busy = 0 WHERE workspace_id = :workspace_id AND s
 
 -- name: push_body
 -- what is pushed
-SELECT id, request_body FROM activities WHERE workspace_id = :workspace_id AND seq = :seq;
+SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
+FROM activities a WHERE a.workspace_id = :workspace_id AND a.seq = :seq;
+
+-- name: seat_told
+-- what an agent was told last
+SELECT template, facts, missed FROM instruction_seats WHERE workspace_id = :workspace_id;
+
+-- name: save_seat_told
+-- an agent was told so much
+INSERT INTO instruction_seats (workspace_id, template, facts, missed)
+VALUES (:workspace_id, :template, :facts, :missed)
+ON CONFLICT (workspace_id) DO UPDATE SET
+    template = excluded.template, facts = excluded.facts, missed = excluded.missed;
+
+-- name: forget_seat_told
+-- an agent begins anew: it knows nothing of what it was told
+DELETE FROM instruction_seats WHERE workspace_id = :workspace_id;
 
 -- name: save_push
 -- how a push stands now
@@ -411,7 +460,7 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET
 -- a row as its event tells it; bodies above a size are left out
 SELECT id, seq, activity_type, chat, method, kind, source_id, target_id, status, duration_ms, summary, error_detail,
     CASE WHEN chat = 1 OR size <= :most THEN request_body END, CASE WHEN size <= :most THEN response_body END,
-    CASE WHEN size <= :most THEN tool_trace END
+    CASE WHEN size <= :most THEN tool_trace END, workspace_id, intent, created_at, context_id, inbound_no
 FROM activities WHERE id = :id;
 
 -- name: chat_head
@@ -425,6 +474,12 @@ SELECT a.workspace_id, a.id, a.seq, a.method, a.created_at, a.summary, coalesce(
 )
 FROM activities a LEFT JOIN read_marks m ON m.workspace_id = a.workspace_id AND m.person_id = :person_id
 WHERE a.workspace_id = :workspace_id AND a.chat = 1 ORDER BY a.seq DESC LIMIT 1;
+
+-- name: unanswered_of_org
+-- which messages of an organisation wait for an answer that was due, or was said elsewhere
+SELECT workspace_id, seq, CASE WHEN overdue_at IS NULL THEN 0 ELSE 1 END, CASE WHEN outside_at IS NULL THEN 0 ELSE 1 END
+FROM obligations WHERE org_id = :org_id AND state = 'open' AND (overdue_at IS NOT NULL OR outside_at IS NOT NULL)
+ORDER BY workspace_id, seq LIMIT :most;
 
 -- name: save_read_mark
 -- a person has read a chat so far; never less than before
@@ -523,8 +578,11 @@ SELECT response_body FROM activities WHERE id = :id;
 -- name: log_front
 -- the oldest rows of a log behind a number, as retention looks at them
 SELECT a.seq, a.id, a.created_at, a.inbound_no, a.chat, a.method,
-    CASE WHEN d.state IN ('dead', 'requeued') THEN 1 ELSE 0 END
+    CASE WHEN d.state IN ('dead', 'requeued') OR h.requeued = 1 OR (a.kind = 'delegation' AND EXISTS (
+        SELECT 1 FROM obligations o WHERE o.workspace_id = a.workspace_id AND o.seq = a.seq AND o.state = 'open'
+    )) THEN 1 ELSE 0 END
 FROM activities a LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
 WHERE a.workspace_id = :workspace_id AND a.seq > :seq ORDER BY a.seq LIMIT :count;
 
 -- name: files_mentioned
@@ -586,3 +644,252 @@ SELECT coalesce((
     SELECT inbound_no FROM activities
     WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL ORDER BY seq DESC LIMIT 1
 ), 0) - coalesce((SELECT acked_no + acked_above FROM inboxes WHERE workspace_id = :workspace_id), 0);
+
+-- name: open_obligation
+-- a message that wants an answer was handed over; again, if it could not be handed over before
+INSERT INTO obligations (
+    workspace_id, seq, activity_id, org_id, source_id, state, handed_at, due_at, by_handle, template_org, template,
+    version, form, tokens
+) VALUES (
+    :workspace_id, :seq, :activity_id, :org_id, :source_id, 'open', :now, :due_at, 0, :template_org, :template,
+    :version, :form, :tokens
+)
+ON CONFLICT (workspace_id, seq) DO UPDATE SET
+    handed_at = CASE WHEN obligations.due_at IS NULL AND obligations.overdue_at IS NULL
+        THEN excluded.handed_at ELSE obligations.handed_at END,
+    due_at = CASE WHEN obligations.due_at IS NULL AND obligations.overdue_at IS NULL
+        THEN excluded.due_at ELSE obligations.due_at END,
+    template_org = coalesce(excluded.template_org, obligations.template_org),
+    template = coalesce(excluded.template, obligations.template),
+    version = coalesce(excluded.version, obligations.version),
+    form = coalesce(excluded.form, obligations.form),
+    tokens = coalesce(excluded.tokens, obligations.tokens)
+WHERE obligations.state = 'open';
+
+-- name: open_passed
+-- messages that want an answer and that a reader has passed without a claim: it has had them
+INSERT INTO obligations (workspace_id, seq, activity_id, org_id, source_id, state, handed_at, due_at, by_handle)
+SELECT a.workspace_id, a.seq, a.id, a.org_id, a.source_id, 'open', CAST(:now AS BIGINT),
+    CASE WHEN a.kind = 'delegation' THEN NULL ELSE CAST(:due_at AS BIGINT) END, 0
+FROM activities a
+WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :floor AND a.seq <= :seq
+    AND a.intent = 'request'
+    AND NOT EXISTS (SELECT 1 FROM dead_letters d WHERE d.workspace_id = a.workspace_id AND d.seq = a.seq)
+ON CONFLICT (workspace_id, seq) DO NOTHING;
+
+-- name: obligations_between
+-- which messages of a stretch of a log were handed over and want an answer, or had one; and of which their agent is reminded
+SELECT seq, CASE WHEN state = 'open' AND reminded_at > 0 AND overdue_at IS NULL THEN 1 ELSE 0 END
+FROM obligations WHERE workspace_id = :workspace_id AND seq >= :first AND seq <= :last;
+
+-- name: obligation
+-- what is owed for one message
+SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
+    o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
+    o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind
+FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
+WHERE o.workspace_id = :workspace_id AND o.seq = :seq;
+
+-- name: owed_to_user
+-- what an answer to the user closes: the message that it names, else the newest that is open
+SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
+    o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
+    o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind
+FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
+WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
+    (
+        SELECT n.seq FROM activities n
+        WHERE n.id = CAST(:named AS TEXT) AND n.workspace_id = :workspace_id AND n.inbound_no IS NOT NULL
+            AND n.source_id IS NULL
+    ),
+    (
+        SELECT p.seq FROM obligations p
+        WHERE p.workspace_id = :workspace_id AND p.state = 'open' AND p.source_id IS NULL
+        ORDER BY p.seq DESC LIMIT 1
+    )
+);
+
+-- name: owed_to_peer
+-- the same of an answer to a peer
+SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
+    o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
+    o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind
+FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
+WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
+    (
+        SELECT n.seq FROM activities n
+        WHERE n.id = CAST(:named AS TEXT) AND n.workspace_id = :workspace_id AND n.inbound_no IS NOT NULL
+            AND n.source_id = :source_id
+    ),
+    (
+        SELECT p.seq FROM obligations p
+        WHERE p.workspace_id = :workspace_id AND p.state = 'open' AND p.source_id = :source_id
+        ORDER BY p.seq DESC LIMIT 1
+    )
+);
+
+-- name: asked
+-- a message of an inbox, as an answer needs to know it
+SELECT id, org_id, workspace_id, source_id, context_id, seq, inbound_no, intent, kind
+FROM activities WHERE workspace_id = :workspace_id AND seq = :seq AND inbound_no IS NOT NULL;
+
+-- name: close_obligation
+-- a message is answered or declined
+UPDATE obligations SET
+    state = :state, closed_at = :now, due_at = NULL, answer_id = :answer_id, by_handle = :by_handle, reason = :reason
+WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
+
+-- name: put_off_obligation
+-- an answer is due later
+UPDATE obligations SET due_at = :due_at, reminded_at = :reminded_at
+WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
+
+-- name: unwatch_obligation
+-- a message was not taken after all: no answer is due before it is handed over again
+UPDATE obligations SET due_at = NULL
+WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open' AND reminded_at IS NULL;
+
+-- name: overdue_obligation
+-- an answer is overdue
+UPDATE obligations SET overdue_at = :now, due_at = NULL
+WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
+
+-- name: keep_draft
+-- what an agent said and did not send
+UPDATE obligations SET draft = :draft, outside_at = coalesce(outside_at, :now)
+WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
+
+-- name: drop_draft
+-- a person does not want it
+UPDATE obligations SET draft = NULL, outside_at = NULL
+WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
+
+-- name: forget_owed
+-- a message was given up: nobody has had it who could answer
+DELETE FROM obligations
+WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open' AND overdue_at IS NULL AND outside_at IS NULL;
+
+-- name: rest_obligation
+-- a message was given up that is kept for what was said outside: no answer is due before it is handed over again
+UPDATE obligations SET due_at = NULL, reminded_at = NULL
+WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open' AND overdue_at IS NULL;
+
+-- name: obligations_due
+-- the open ones of a workspace whose time has come, the longest due first
+SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
+    o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
+    o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind
+FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
+WHERE o.workspace_id = :workspace_id AND o.state = 'open' AND o.due_at <= :now
+ORDER BY o.due_at, o.seq LIMIT :count;
+
+-- name: next_obligation_due
+-- when the next answer of a workspace is due
+SELECT min(due_at) FROM obligations WHERE workspace_id = :workspace_id AND state = 'open';
+
+-- name: reminders_under_way
+-- whether an agent was reminded and has neither answered nor let the time pass
+SELECT seq FROM obligations
+WHERE workspace_id = :workspace_id AND state = 'open' AND reminded_at > 0 AND overdue_at IS NULL LIMIT 1;
+
+-- name: vain_reminders
+-- messages that wait to be handed over once more although they are answered
+SELECT h.seq, h.attempt, a.inbound_no, h.lease_until
+FROM handouts h
+JOIN obligations o ON o.workspace_id = h.workspace_id AND o.seq = h.seq
+JOIN activities a ON a.workspace_id = h.workspace_id AND a.seq = h.seq
+WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND o.state <> 'open' AND o.reminded_at > 0
+    AND NOT EXISTS (
+        SELECT 1 FROM dead_letters d WHERE d.workspace_id = h.workspace_id AND d.seq = h.seq AND d.state = 'requeued'
+    );
+
+-- name: obligations_page
+-- what a workspace owes or owed, before one of them, newest first, at most so many rows and bytes of drafts but at least one row; and how many rows there would be without that
+SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
+    o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
+    o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind, w.found
+FROM (
+    SELECT p.seq, COUNT(*) OVER () AS found, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS before FROM (
+        SELECT seq, CASE WHEN state = 'open' THEN coalesce(octet_length(draft), 0) ELSE 0 END AS size FROM obligations
+        WHERE workspace_id = :workspace_id AND seq < :before
+            AND (CAST(:unanswered AS BIGINT) = 0 OR overdue_at IS NOT NULL OR outside_at IS NOT NULL)
+            AND (CAST(:state AS TEXT) IS NULL OR state = :state)
+            AND (CAST(:overdue AS BIGINT) IS NULL OR (overdue_at IS NOT NULL) = (CAST(:overdue AS BIGINT) = 1))
+            AND (CAST(:outside AS BIGINT) IS NULL OR (outside_at IS NOT NULL) = (CAST(:outside AS BIGINT) = 1))
+        ORDER BY seq DESC LIMIT :count
+    ) p
+) w JOIN obligations o ON o.workspace_id = :workspace_id AND o.seq = w.seq
+JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
+WHERE w.before < :page_bytes ORDER BY o.seq DESC;
+
+-- name: unanswered_page
+-- the same of all workspaces of an organisation that are not removed, where it was due or was said elsewhere, the longest ago last
+SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
+    o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
+    o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind, w.found
+FROM (
+    SELECT p.workspace_id, p.seq, COUNT(*) OVER () AS found,
+        sum(p.size) OVER (ORDER BY p.handed_at DESC, p.activity_id DESC) - p.size AS before
+    FROM (
+        SELECT workspace_id, seq, handed_at, activity_id, coalesce(octet_length(draft), 0) AS size FROM obligations
+        WHERE org_id = :org_id AND state = 'open' AND (overdue_at IS NOT NULL OR outside_at IS NOT NULL)
+            AND (CAST(:at AS BIGINT) IS NULL OR (handed_at, activity_id) < (:at, CAST(:before AS TEXT)))
+            AND (CAST(:overdue AS BIGINT) IS NULL OR (overdue_at IS NOT NULL) = (CAST(:overdue AS BIGINT) = 1))
+            AND (CAST(:outside AS BIGINT) IS NULL OR (outside_at IS NOT NULL) = (CAST(:outside AS BIGINT) = 1))
+            AND NOT EXISTS (
+                SELECT 1 FROM workspaces s WHERE s.id = obligations.workspace_id AND s.removed_at IS NOT NULL
+            )
+        ORDER BY handed_at DESC, activity_id DESC LIMIT :count
+    ) p
+) w JOIN obligations o ON o.workspace_id = w.workspace_id AND o.seq = w.seq
+JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
+WHERE w.before < :page_bytes ORDER BY o.handed_at DESC, o.activity_id DESC;
+
+-- name: obligation_place
+-- where an obligation stands in such a page
+SELECT o.handed_at, o.seq, o.workspace_id, o.org_id
+FROM activities a JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq WHERE a.id = :activity_id;
+
+-- name: miss_seat
+-- an agent has left a message without an answer
+UPDATE instruction_seats SET missed = 1 WHERE workspace_id = :workspace_id;
+
+-- name: forget_obligation
+-- a message that is gone was owed an answer, or had one
+DELETE FROM obligations WHERE workspace_id = :workspace_id AND seq = :seq;
+
+-- name: unanswered_between
+-- messages of a stretch of a log that wait for an answer although it was due, or was said elsewhere
+SELECT o.seq, a.inbound_no
+FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
+WHERE o.workspace_id = :workspace_id AND o.seq >= :first AND o.seq <= :last AND o.state = 'open'
+    AND (o.overdue_at IS NOT NULL OR o.outside_at IS NOT NULL) ORDER BY o.seq;
+
+-- name: forget_every_obligation
+-- what a workspace owed that was removed long ago
+DELETE FROM obligations WHERE workspace_id = :workspace_id;
+
+-- name: outcomes_since
+-- of the newest messages that were told with a version since a time and have an outcome: how many were good, and missed
+SELECT COUNT(CASE WHEN missed = 0 THEN 1 END), COUNT(CASE WHEN missed = 1 THEN 1 END)
+FROM (
+    SELECT CASE WHEN outside_at IS NULL AND overdue_at IS NULL THEN 0 ELSE 1 END AS missed
+    FROM obligations
+    WHERE org_id = :org_id AND template = :template AND version = :version AND template_org = :template_org
+        AND handed_at >= :since AND (state <> 'open' OR outside_at IS NOT NULL OR overdue_at IS NOT NULL)
+    ORDER BY handed_at DESC LIMIT :count
+) AS known;
+
+-- name: figures_of_version
+-- the newest messages that were told with a version, by what became of them, each once; and the tokens of what was said
+SELECT COUNT(*), COUNT(CASE WHEN came = 'answered' THEN 1 END), COUNT(CASE WHEN came = 'declined' THEN 1 END),
+    COUNT(CASE WHEN came = 'answered_outside' THEN 1 END), COUNT(CASE WHEN came = 'overdue' THEN 1 END),
+    COUNT(CASE WHEN came = 'open' THEN 1 END), CAST(COALESCE(SUM(tokens), 0) AS BIGINT)
+FROM (
+    SELECT tokens, CASE
+        WHEN overdue_at IS NOT NULL THEN 'overdue' WHEN outside_at IS NOT NULL THEN 'answered_outside' ELSE state
+    END AS came
+    FROM obligations
+    WHERE org_id = :org_id AND template = :template AND version = :version AND template_org = :template_org
+    ORDER BY handed_at DESC LIMIT :count
+) AS told;

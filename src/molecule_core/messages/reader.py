@@ -1,6 +1,5 @@
 """Reads of logs, inboxes and chats."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -8,9 +7,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from molecule_core.ground.clock import rfc3339
+from molecule_core.ground.clock import others_first, rfc3339
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.lineage import Chain, ChainMessage
+from molecule_core.messages.lines import chat_head, chat_message, message_of, options_of, parts_of, text_of
 from molecule_core.messages.model import KIND_USER, NOTIFY, RECEIVE, Filters, Inbox, Shown, Told
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Row, Store
@@ -19,17 +19,18 @@ from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.wire.activity import (
     ActivityRow,
-    ChatMessage,
     ChatPage,
     MailSender,
     WaitingMail,
     attachments_of,
 )
 from molecule_core.wire.events import ActivityView, AgentMessage
-from molecule_core.wire.live import ChatHead, SnapshotChat
+from molecule_core.wire.live import SnapshotChat, SnapshotUnanswered
 
 # Bytes of the bodies of a row that its live event carries; who wants more reads the row.
 _MOST_TOLD = 4096
+# A snapshot tells no more of them: a page that shows so many unanswered messages has told enough.
+_MOST_UNANSWERED = 10_000
 # Inboxes that are counted in one go.
 _LOOKED_AT = 200
 _NEWEST = (1 << 62) - 1
@@ -71,7 +72,7 @@ class MessageReader:
         page = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "count": count}
         again = await self._store.rows("requeued_rows", {**page, "now": _ALL_LEASES}) if inbox.requeued else []
         rows = await self._store.rows("waiting_rows", {**page, "now": now, "page_bytes": self._limits.page_bytes})
-        before = [(*row[:-2], row[-2] - 1 or None) for row in again]  # told with the attempt that would be the next
+        before = [(*row[:-1], row[-1] - 1 or None) for row in again]  # told with the attempt that would be the next
         return [Shown(*row) for row in (*before, *rows)][:count]
 
     async def _inbox_behind(self, workspace_id: str, seq: int, count: int) -> list[Shown]:
@@ -132,7 +133,7 @@ class MessageReader:
         rows = rows[:count]
         if after_seq is None:
             rows.reverse()
-        return ChatPage([_chat_message(*row) for row in rows], reached_end=not more)
+        return ChatPage([chat_message(*row) for row in rows], reached_end=not more)
 
     async def _more_chat(self, workspace_id: str, seq: int, after_seq: int | None) -> bool:
         """Whether chat goes on beyond a row: a page may have ended because its bytes were full."""
@@ -147,7 +148,29 @@ class MessageReader:
             {"workspace_id": each, "person_id": person_id, "most": self._limits.unread_count} for each in workspace_ids
         ]
         found = await self._store.rows_of_each("chat_head", wishes)
-        return [_chat_head(*rows[0]) for rows in found if rows]
+        return [chat_head(*rows[0]) for rows in found if rows]
+
+    async def unanswered(self, org_id: str) -> list[SnapshotUnanswered]:
+        """Which messages of an organisation wait for an answer although it was due, or was said elsewhere."""
+        found: dict[str, SnapshotUnanswered] = {}
+        for workspace_id, seq, overdue, outside in await self._store.rows(
+            "unanswered_of_org", {"org_id": org_id, "most": _MOST_UNANSWERED}
+        ):
+            seat = self._org.workspace(workspace_id)
+            if seat is None or seat.removed:
+                continue
+            waiting = found.setdefault(workspace_id, SnapshotUnanswered(workspace_id, [], []))
+            if overdue:
+                waiting.overdue.append(seq)
+            if outside:
+                waiting.outside.append(seq)
+        return list(found.values())
+
+    async def parts(self, workspace_id: str, seq: int) -> list[dict[str, Any]] | None:
+        """What a message of an inbox says, with its files; None: it is not kept any more."""
+        rows = await self._store.rows("inbox_rows", {"workspace_id": workspace_id, "seq": seq - 1, "last": seq})
+        body = Shown(*rows[0]).request_body if rows else None
+        return None if body is None else parts_of(body)
 
     async def told(self, activity_ids: list[str]) -> dict[str, Told]:
         """How the live events of these rows tell them."""
@@ -156,11 +179,11 @@ class MessageReader:
         return {rows[0][0]: self._told(*rows[0]) for rows in found if rows}
 
     def _told(
-        self, _id: str, seq: int, activity_type: str, chat: int, method: str | None, kind: str | None, *rest: Any
+        self, id_: str, seq: int, activity_type: str, chat: int, method: str | None, kind: str | None, *rest: Any
     ) -> Told:
-        source_id, target_id, status, duration_ms, summary, error_detail, *bodies = rest
+        source_id, target_id, status, duration_ms, summary, error_detail, *bodies = rest[:-5]
         if chat and method == NOTIFY:  # an agent may name any method in its own log
-            return Told(self._agent_message(seq, source_id, _parts_of(bodies[0])))
+            return Told(self._agent_message(seq, source_id, bodies[0]))
         request_body, response_body, tool_trace = (None if body is None else Raw(body.encode()) for body in bodies)
         view = ActivityView(
             activity_type=activity_type,
@@ -177,17 +200,24 @@ class MessageReader:
             tool_trace=tool_trace,
             error_detail=error_detail,
         )
-        client_id = _message_of(bodies[0])["messageId"] if kind == KIND_USER else None
-        return Told(msgspec.json.encode(view), client_id)
+        client_id = message_of(bodies[0])["messageId"] if kind == KIND_USER else None
+        workspace_id, intent, created_at, context_id, inbound_no = rest[-5:]
+        if inbound_no is None:
+            return Told(msgspec.json.encode(view), client_id)
+        about = (id_, workspace_id, seq, activity_type, method, kind, intent, source_id, target_id, status, created_at)
+        said = (duration_ms, summary, error_detail, bodies[0], None, None)
+        row = Shown(*about, *said, None, 0, None, None, context_id, inbound_no)
+        return Told(msgspec.json.encode(view), client_id, row)
 
-    def _agent_message(self, seq: int, workspace_id: str, parts: list[Any]) -> bytes:
-        workspace = self._org.workspace(workspace_id)
+    def _agent_message(self, seq: int, workspace_id: str, request_body: str) -> bytes:
+        workspace, parts = self._org.workspace(workspace_id), parts_of(request_body)
         message = AgentMessage(
-            message=_text_of(parts),
+            message=text_of(parts),
             workspace_id=workspace_id,
             name="" if workspace is None else workspace.name,
             seq=seq,
             attachments=attachments_of(parts),
+            options=options_of(request_body),
         )
         return msgspec.json.encode(message)
 
@@ -198,8 +228,14 @@ class MessageReader:
             wishes: list[Params] = [{"workspace_id": each} for each in workspace_ids[first : first + _LOOKED_AT]]
             found = [rows[0][0] for rows in await self._store.rows_of_each("inbox_unhandled", wishes)]
             total, largest = total + sum(found), max(largest, *found)
-            await _others_first()
+            await others_first()
         return total, largest
+
+    async def ahead(self, places: list[tuple[str, int]]) -> list[int]:
+        """How many rows stand unhandled before each of these places, (workspace, number), of inboxes."""
+        most = self._limits.unread_count
+        wishes: list[Params] = [{"workspace_id": each, "seq": seq, "most": most} for each, seq in places]
+        return [rows[0][0] for rows in await self._store.rows_of_each("rows_ahead", wishes)] if wishes else []
 
     async def waiting_mail(self, workspace_id: str, now: int) -> WaitingMail:
         """What waits in an inbox and from whom; looking hands nothing out and says nothing of it handled."""
@@ -253,10 +289,12 @@ class MessageReader:
         if row.attempt is not None:
             shown.attempt = row.attempt
             shown.redelivered = row.attempt > 1
+        if row.reminder:
+            shown.reminder = True
         if with_peer:
             self._add_peer(shown, row)
         if with_files and row.request_body and '"file"' in row.request_body:
-            shown.attachments = attachments_of(_parts_of(row.request_body)) or UNSET
+            shown.attachments = attachments_of(parts_of(row.request_body)) or UNSET
         return shown
 
     def _add_peer(self, shown: ActivityRow, row: Shown) -> None:
@@ -309,62 +347,3 @@ def _last_of_page(sizes: Sequence[Sequence[int]], most_bytes: int) -> int | None
 
 def _raw(body: str | None) -> "Raw | msgspec.UnsetType":
     return UNSET if body is None else Raw(body.encode())
-
-
-def _parts_of(request_body: str) -> list[Any]:
-    """The parts of a message, if that is what the body is: a report's body may be any JSON."""
-    found = msgspec.json.decode(request_body)
-    for name in ("params", "message", "parts"):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found if isinstance(found, list) else []
-
-
-def _message_of(request_body: str) -> dict[str, Any]:
-    """The message in a stored body, which the server made regular."""
-    message: dict[str, Any] = msgspec.json.decode(request_body)["params"]["message"]
-    return message
-
-
-def _text_of(parts: list[Any]) -> str:
-    return "\n".join(part["text"] for part in parts if part["kind"] == "text")
-
-
-def _chat_message(
-    id_: str,
-    seq: int,
-    method: str | None,
-    created_at: int,
-    request_body: str,
-    delivery: str | None,
-    trouble: str | None,
-) -> ChatMessage:
-    params = msgspec.json.decode(request_body)["params"]
-    parts = params["message"]["parts"]
-    from_agent = method == NOTIFY
-    return ChatMessage(
-        id=id_,
-        role="agent" if from_agent else "user",
-        content=_text_of(parts),
-        timestamp=rfc3339(created_at),
-        seq=seq,
-        user=None if from_agent else params["metadata"].get("username"),
-        client_id=None if from_agent else params["message"]["messageId"],
-        attachments=attachments_of(parts),
-        delivery=delivery,
-        trouble=trouble,
-    )
-
-
-def _chat_head(
-    workspace_id: str, id_: str, seq: int, method: str, created_at: int, summary: str | None, read_seq: int, unread: int
-) -> SnapshotChat:
-    role = "agent" if method == NOTIFY else "user"
-    last = ChatHead(id=id_, role=role, content=summary or "", timestamp=rfc3339(created_at), seq=seq)
-    return SnapshotChat(workspace_id=workspace_id, unread=unread, read_seq=read_seq, last=last)
-
-
-async def _others_first() -> None:
-    """Many looks in a row let everybody else have their turn between them."""
-    turn = asyncio.get_running_loop().create_future()
-    asyncio.get_running_loop().call_soon(turn.set_result, None)
-    await turn

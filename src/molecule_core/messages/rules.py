@@ -1,7 +1,7 @@
 """Decisions about messages: repetition, admission, claims and acks. Pure."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -22,28 +22,38 @@ from molecule_core.ground.errors import (
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.lineage import Cause, Chain, Link
 from molecule_core.messages.model import (
+    ACK,
     ACKED,
+    ANSWERED,
     DEAD,
+    DECLINED,
     HANDED_OVER,
+    INFORM,
     NOTIFY,
+    OUTSIDE,
+    OVERDUE,
+    REQUEST,
     STORED,
     WAKE_ASKED,
     Draft,
     Handout,
-    Happened,
     Inbox,
-    MessageState,
     Place,
     Receipt,
     Sender,
     Span,
 )
+from molecule_core.messages.pushed import Happened, MessageState
 from molecule_core.messages.smalltalk import is_small_talk
 from molecule_core.org.model import Pulse, Status, Workspace
 from molecule_core.wire.a2a import IDENTITY_KEYS
 
 SURE_REFUSALS = (InboxFull, MayNotTalk, NotFound, ServerBusy, WorkspaceRemoved)
 """What a command can be refused with that then has surely changed nothing."""
+_TOLD = ("progress", "options")
+# How status messages of A2A tasks say that the task is not done, and will not be.
+_UNDER_WAY = ("submitted", "queued", "working", "input-required", "auth-required")
+_NO = ("failed", "rejected", "canceled")
 WIDEST = 512
 """Places of an inbox that one note of what became of it covers at most."""
 
@@ -140,9 +150,10 @@ def stored_body(draft: Draft, kind: str, message_id: str) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": draft.rpc_id, "method": "message/send", "params": params})
 
 
-def notice_body(activity_id: str, parts: list[dict[str, Any]]) -> bytes:
-    """What an agent writes to its user, as it is kept."""
-    message = {"kind": "message", "role": "agent", "messageId": activity_id, "parts": parts, "metadata": {}}
+def notice_body(activity_id: str, parts: list[dict[str, Any]], metadata: Mapping[str, Any] | None = None) -> bytes:
+    """What an agent writes to its user, as it is kept; of what it says about it, what readers of the chat are told."""
+    told = {name: metadata[name] for name in _TOLD if name in metadata} if metadata else {}
+    message = {"kind": "message", "role": "agent", "messageId": activity_id, "parts": parts, "metadata": told}
     return msgspec.json.encode({"method": NOTIFY, "params": {"message": message, "metadata": {}}})
 
 
@@ -166,12 +177,41 @@ def identity_of(sender: Sender) -> dict[str, Any]:
 # -- chains ------------------------------------------------------------------------------------------------------------
 
 
-def named_cause(metadata: dict[str, Any]) -> str | None:
+def named_cause(metadata: Mapping[str, Any]) -> str | None:
     """The message that a sender says it answers. Whether it may say so is decided by what is in its inbox."""
-    for key in ("cause_activity_id", "in_reply_to"):
+    for key in ("cause_activity_id", "in_reply_to", "delegation_id"):
         if isinstance(metadata.get(key), str):
             return str(metadata[key])
     return None
+
+
+def says_progress(metadata: Mapping[str, Any]) -> bool:
+    """Whether a message only tells that somebody is at work on what it names: by its own word, or as the status message
+    of an A2A task that carries a delegation."""
+    is_status = isinstance(metadata.get("delegation_id"), str)
+    return metadata.get("progress") is True or (is_status and metadata.get("status") in _UNDER_WAY)
+
+
+def asks_back(metadata: Mapping[str, Any], owed_id: str) -> bool:
+    """Whether what a workspace says to who gave it this work is a question of its own, and not the answer: it says that
+    it wants an answer, and does not name the work."""
+    names_it = named_cause(metadata) == owed_id or isinstance(metadata.get("delegation_id"), str)
+    return metadata.get("intent") == REQUEST and not names_it
+
+
+def declines(metadata: Mapping[str, Any]) -> bool:
+    """Whether a message says that there will be no answer to the delegation that it is about."""
+    return metadata.get("status") in _NO
+
+
+def with_its_intent(draft: Draft, link: Link, *, answers: bool) -> Draft:
+    """What an agent's message wants. Words without content in answer to a peer want nothing, and an answer wants no
+    answer unless it says so itself: or two that know no intents would owe each other one for ever."""
+    if draft.intent == REQUEST and link.small_talk is not None:
+        return msgspec.structs.replace(draft, intent=ACK)
+    if answers and "intent" not in draft.message["metadata"]:
+        return msgspec.structs.replace(draft, intent=INFORM)
+    return draft
 
 
 def only_text(draft: Draft) -> str | None:
@@ -228,16 +268,19 @@ def life_of(draft: Draft, most: int) -> int | None:
     return seconds
 
 
-_SAME_MOMENT = {HANDED_OVER: 1, ACKED: 2, DEAD: 3}
+# What becomes of the answer comes after what became of the delivery.
+_SAME_MOMENT = {HANDED_OVER: 1, ACKED: 2, DEAD: 3, OUTSIDE: 4, ANSWERED: 5, DECLINED: 5, OVERDUE: 6}
 
 
 def in_order(state: MessageState, noted: Iterable[Happened]) -> list[Happened]:
     """What became of a message, one after the other. An ack of a whole range also covers what was settled before: that
     tells nothing new."""
-    found = [Happened(STORED, state.created_at, 0, None)]
+    found, is_settled = [Happened(STORED, state.created_at, 0, None)], False
     for each in sorted(noted, key=_place_in_time):
-        if each.tick != ACKED or found[-1].tick not in (ACKED, DEAD):
+        if each.tick != ACKED or not is_settled:
             found.append(each)
+        if each.tick in (ACKED, DEAD, HANDED_OVER, WAKE_ASKED):
+            is_settled = each.tick in (ACKED, DEAD)
     return found
 
 

@@ -3,29 +3,50 @@
 Above: the edges. Below: rules, store. Writes nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import UNSET, Raw
 
 from molecule_core.ground.clock import Clock, rfc3339
 from molecule_core.ground.errors import CursorGone, NotFound
+from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules, turns
 from molecule_core.messages.model import (
     ACKED,
+    ANSWERED,
+    DECLINED,
     DISCARDED,
     EXPIRED,
     HANDED_OVER,
-    DeadLetter,
-    Happened,
+    OUTSIDE,
+    OVERDUE,
     Inbox,
-    MessageState,
 )
+from molecule_core.messages.obligations import Obligation
+from molecule_core.messages.pushed import DeadLetter, Happened, MessageState
 from molecule_core.org.model import PUSH, Status, Workspace
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Store
+from molecule_core.store.database import Row, Store
 from molecule_core.store.journal import answer_key
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.wire.delivery import DeadLetterPage, DeadLetterRow, QueueStatus, Stuck, Tick, Ticks
+from molecule_core.wire.obligations import ObligationPage, ObligationRow
+
+_NEWEST = (1 << 62) - 1
+_ANY: dict[str, object] = {"state": None, "overdue": None, "outside": None, "unanswered": 0}
+_WISHES: dict[str, dict[str, object]] = {
+    "open": {**_ANY, "state": "open"},
+    "unanswered": {**_ANY, "state": "open", "unanswered": 1},
+    OVERDUE: {**_ANY, "state": "open", "overdue": 1},
+    OUTSIDE: {**_ANY, "state": "open", "overdue": 0, "outside": 1},
+    ANSWERED: {**_ANY, "state": ANSWERED},
+    DECLINED: {**_ANY, "state": DECLINED},
+    "all": _ANY,
+}
+STATES = tuple(_WISHES)
+"""How obligations can be asked for."""
+OF_ORG = ("unanswered", OVERDUE, OUTSIDE)
+"""The same of a whole organisation: what a person should look at."""
 
 
 class Tracking:
@@ -38,12 +59,14 @@ class Tracking:
         wakeups: Wakeups,
         *,
         clock: Clock,
+        limits: Limits,
         circuit_open_until: Callable[[str], int | None],
     ) -> None:
         self._store = store
         self._org = org
         self._wakeups = wakeups
         self._clock = clock
+        self._limits = limits
         self._circuit_open_until = circuit_open_until
 
     async def state(self, workspace_id: str, activity_id: str) -> MessageState:
@@ -171,6 +194,65 @@ class Tracking:
         letters = [self._letter(DeadLetter(*row)) for row in rows[:count]]
         return DeadLetterPage(letters, reached_end=len(rows) <= count)
 
+    # -- obligations ---------------------------------------------------------------------------------------------------
+
+    async def obligations(self, workspace_id: str, state: str, count: int, before: str | None) -> ObligationPage:
+        """What a workspace owes or owed, in one of STATES, newest first. Raises CursorGone."""
+        place = _NEWEST if before is None else await self._place(before, workspace_id=workspace_id)
+        wish = {"workspace_id": workspace_id, "before": place, **self._room(count), **_WISHES[state]}
+        return self._page(await self._store.rows("obligations_page", wish), count)
+
+    async def unanswered(self, org_id: str, state: str, count: int, before: str | None) -> ObligationPage:
+        """Where somebody in an organisation waits in vain, in one of OF_ORG, the newest first. Of a workspace that is
+        removed nobody can answer any more: it has none. Raises CursorGone."""
+        at = None if before is None else await self._place(before, org_id=org_id)
+        wishes = {name: _WISHES[state][name] for name in ("overdue", "outside")}
+        wish = {"org_id": org_id, "at": at, "before": before, **self._room(count), **wishes}
+        return self._page(await self._store.rows("unanswered_page", wish), count)
+
+    async def _place(self, before: str, *, workspace_id: str | None = None, org_id: str | None = None) -> int:
+        """The number of an obligation in its workspace, or when it began."""
+        rows = await self._store.rows("obligation_place", {"activity_id": before})
+        if not rows or (rows[0][3] != org_id if workspace_id is None else rows[0][2] != workspace_id):
+            raise CursorGone(name="before")
+        return int(rows[0][0] if workspace_id is None else rows[0][1])
+
+    def _page(self, rows: Sequence[Row], count: int) -> ObligationPage:
+        shown = [self._obligation(Obligation(*row[:-1])) for row in rows[:count]]
+        return ObligationPage(shown, reached_end=not rows or rows[0][-1] <= len(shown))
+
+    def _room(self, count: int) -> dict[str, object]:
+        return {"count": count + 1, "page_bytes": self._limits.page_bytes}
+
+    def _obligation(self, owed: Obligation) -> ObligationRow:
+        return ObligationRow(
+            activity_id=owed.activity_id,
+            workspace_id=owed.workspace_id,
+            workspace_name=self._name(owed.workspace_id) or "",
+            seq=owed.seq,
+            source_id=owed.source_id,
+            source_name=self._name(owed.source_id),
+            summary=owed.summary,
+            state=owed.standing,
+            handle=owed.handle,
+            handed_at=rfc3339(owed.handed_at),
+            due_at=_time(owed.due_at),
+            reminded_at=_time(owed.reminded_at or None),
+            overdue_at=_time(owed.overdue_at),
+            outside_at=_time(owed.outside_at),
+            closed_at=_time(owed.closed_at),
+            answer_id=owed.answer_id,
+            reason=owed.reason,
+            draft=owed.draft if owed.is_open else None,
+            template=owed.told_with,
+            form=owed.form,
+            tokens=owed.tokens,
+        )
+
+    def _name(self, workspace_id: str | None) -> str | None:
+        seat = None if workspace_id is None else self._org.workspace(workspace_id)
+        return None if seat is None else seat.name
+
     def _letter(self, letter: DeadLetter) -> DeadLetterRow:
         seat = self._org.workspace(letter.workspace_id)
         return DeadLetterRow(
@@ -186,6 +268,10 @@ class Tracking:
             died_at=rfc3339(letter.died_at),
             created_at=rfc3339(letter.created_at),
         )
+
+
+def _time(at: int | None) -> str | None:
+    return None if at is None else rfc3339(at)
 
 
 def _status(state: MessageState, now: int) -> str:

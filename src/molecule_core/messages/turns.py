@@ -8,8 +8,19 @@ import msgspec
 from msgspec import Raw
 
 from molecule_core.ground.errors import InvalidJson, JsonTooDeep
+from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
-from molecule_core.messages.model import Head, Room, Verdict
+from molecule_core.messages.model import KIND_DELEGATION, REFUSED, UNREACHABLE
+from molecule_core.messages.pushed import (
+    BAD_ANSWER,
+    PERMANENT,
+    UNSURE,
+    Head,
+    Heard,
+    Room,
+    Said,
+    Verdict,
+)
 from molecule_core.wire import strictjson
 
 LONGEST_BACK_OFF_SECONDS = 300
@@ -18,9 +29,11 @@ _BUSY_SECONDS = 30
 _BUSY = (429, 503)
 # These refusals pass: too slow, too early, too many.
 _PASSING = (408, 425, 429)
-_SUCCESS, _REDIRECT, _CLIENT_ERROR, _SERVER_ERROR = 200, 300, 400, 500
+_SUCCESS, _REDIRECT, _CLIENT_ERROR, _SERVER_ERROR, _UNAVAILABLE = 200, 300, 400, 500, 503
 _JITTER_BITS = 20
 _MOST_REPEATED = 200
+# What an agent says of its failure is an error detail, which is so long at most.
+_MOST_DETAIL = 4096
 
 
 def judge(status: int, headers: Mapping[str, str], body: bytes, *, max_depth: int) -> Verdict:
@@ -28,16 +41,36 @@ def judge(status: int, headers: Mapping[str, str], body: bytes, *, max_depth: in
     message. An empty 2xx says that it took the message and has nothing to say."""
     retry_after = _seconds(headers.get("retry-after"))
     if status in _BUSY:
-        return Verdict(busy=True, error=f"busy (HTTP {status})", retry_after=retry_after)
+        code = UNREACHABLE if status == _UNAVAILABLE and _restarts(_value(body, max_depth)[0]) else ""
+        return Verdict(busy=True, error=f"busy (HTTP {status})", retry_after=retry_after, code=code)
     value, reason = _value(body, max_depth)
     if _says_busy(value):
         return Verdict(busy=True, error="busy", retry_after=retry_after or _seconds(value.get("retry_after")))
     if _SUCCESS <= status < _REDIRECT:
         if not body.strip():
             return Verdict(answer="{}")
-        return Verdict(error=reason) if reason else Verdict(answer=body.decode())
-    refused = _REDIRECT <= status < _SERVER_ERROR and status not in _PASSING
-    return Verdict(error=f"HTTP {status}{_said(value)}", refused=refused)
+        return Verdict(error=reason, code=BAD_ANSWER) if reason else Verdict(answer=body.decode())
+    refused = _refuses(status)
+    return Verdict(error=f"HTTP {status}{_said(value)}", refused=refused, code=REFUSED if refused else UNREACHABLE)
+
+
+def unanswered(reason: str, *, sent: bool, status: int | None) -> Verdict:
+    """What it means that a push brought no usable answer: whether any of it was sent, and which status came with what
+    cannot be used (0: it was no HTTP; None: nothing came)."""
+    if status is None:
+        return Verdict(error=reason, code=UNSURE if sent else UNREACHABLE, sent=sent)
+    if _refuses(status):
+        return Verdict(error=reason, code=REFUSED)
+    return Verdict(error=reason, code=UNREACHABLE if status >= _CLIENT_ERROR else BAD_ANSWER)
+
+
+def _refuses(status: int) -> bool:
+    return _REDIRECT <= status < _SERVER_ERROR and status not in _PASSING
+
+
+def _restarts(value: Any) -> bool:
+    """Whether an agent that has no time has none because it is not there yet."""
+    return isinstance(value, dict) and value.get("restarting") is True and not _says_busy(value)
 
 
 def _value(body: bytes, max_depth: int) -> tuple[Any, str]:
@@ -74,6 +107,37 @@ def back_off(tries: int, bits: int) -> float:
     most five minutes, and within that wherever the randomness (20 bits) says, so that many do not come at once."""
     ceiling = min(LONGEST_BACK_OFF_SECONDS, 1 << min(tries, 16))
     return 1 + (ceiling - 1) * bits / ((1 << _JITTER_BITS) - 1)
+
+
+def tries_of(kind: str | None, verdict: Verdict, limits: Limits) -> int:
+    """How many failures of a message of some kind are too many, after one like this."""
+    if kind == KIND_DELEGATION:
+        return 1 if verdict.code in PERMANENT else limits.delegation_attempts
+    return limits.refused_attempts if verdict.refused else limits.delivery_attempts
+
+
+def pause_of(kind: str | None, tries: int, verdict: Verdict, bits: int, limits: Limits, *, counts: bool) -> float:
+    """Seconds until a message is pushed again after so many tries. A delegation is soon tried once more; a failure that
+    does not `count`, since its agent is silent, is waited out as with every other message."""
+    if has_no_time(kind, verdict):
+        return busy_seconds(verdict)
+    return limits.delegation_retry_seconds if kind == KIND_DELEGATION and counts else back_off(tries, bits)
+
+
+def has_no_time(kind: str | None, verdict: Verdict) -> bool:
+    """Whether an agent only has no time now, which is no failure. A delegation takes a restart for one."""
+    return verdict.busy and not (kind == KIND_DELEGATION and verdict.code)
+
+
+def is_counted(kind: str | None, verdict: Verdict, *, counts: bool) -> bool:
+    """Whether a push counts as failed. `counts`: whether failures of this agent do; of a delegation those that will not
+    pass do whatever is known of the agent."""
+    return not has_no_time(kind, verdict) and (counts or (kind == KIND_DELEGATION and verdict.code in PERMANENT))
+
+
+def why(verdict: Verdict) -> str:
+    """Why a delegation could not be pushed, in words."""
+    return "restarting (HTTP 503)" if verdict.busy and verdict.code else verdict.error or ""
 
 
 def jitter_bits() -> int:
@@ -136,6 +200,114 @@ def error_text(answer: str) -> str | None:
     message = _member(error, "message")
     said = shorten(message, _MOST_REPEATED) if isinstance(message, str) else ""
     return said or "the agent answered with an error"
+
+
+# -- an agent's answer to a delegation ---------------------------------------------------------------------------------
+
+
+def heard(answer: str, limits: Limits) -> Heard:
+    """What an agent says with its answer to the push of a delegation. That it has it is never taken for its being done,
+    and neither is silence: only words or files, or a task that says of itself that it is completed."""
+    value = msgspec.json.decode(answer)
+    if _is_queued(value):
+        return Heard(Said.TAKEN)
+    state, error = _state(_result(value)), _member(value, "error")
+    if error not in (None, False, ""):
+        return Heard(Said.ERROR, _failure(error) or "the agent answered with an error")
+    parts = _bounded([part for holder in _holders(_result(value)) for part in _parts(holder)], limits)
+    text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
+    if state in _FAILED:
+        return Heard(Said.ERROR, shorten(text, _MOST_DETAIL) or f"its task has {_FAILED[state]}")
+    if state == "rejected":
+        return Heard(Said.NO, text or "its task was rejected", tuple(parts))
+    if parts or state == "completed":
+        return Heard(Said.WORDS, text, tuple(parts or [{"kind": "text", "text": ""}]))
+    return Heard(Said.TAKEN)
+
+
+def is_queued(answer: str) -> bool:
+    """Whether an agent says that it has not done it yet, by the shape of its answer: `status: queued`, `queued: true`,
+    or a task that has not ended."""
+    return _is_queued(msgspec.json.decode(answer))
+
+
+def task_state(answer: str) -> str | None:
+    """The state of the A2A task that an agent answers with, as A2A 0.3 spells it; None if it answers with none."""
+    return _state(_result(msgspec.json.decode(answer)))
+
+
+_FAILED = {"failed": "failed", "canceled": "been canceled"}
+_ENDED = ("completed", "rejected", *_FAILED)
+
+
+def _is_queued(value: Any) -> bool:
+    result = _result(value)
+    if any(_member(each, "queued") is True or _member(each, "status") == "queued" for each in (value, result)):
+        return True
+    state = _state(result)
+    return state is not None and state not in _ENDED
+
+
+def _result(value: Any) -> Any:
+    """What JSON-RPC wraps, and what A2A 1.0 wraps in that again."""
+    result = _member(value, "result", value)
+    inner = [_member(result, name) for name in ("task", "message")]
+    return next((each for each in inner if isinstance(each, dict)), result)
+
+
+def _state(result: Any) -> str | None:
+    state = _member(_member(result, "status"), "state")
+    if not isinstance(state, str):
+        return None
+    plain = state.lower().removeprefix("task_state_").replace("_", "-")
+    return "canceled" if plain == "cancelled" else plain
+
+
+def _failure(error: Any) -> str:
+    message = _member(error, "message", error)
+    return shorten(message, _MOST_DETAIL) if isinstance(message, str) else ""
+
+
+def _holders(result: Any) -> list[Any]:
+    """Whatever in an answer holds parts: a message, what a task says, what it made."""
+    return [result, _member(_member(result, "status"), "message"), *_list(_member(result, "artifacts"))]
+
+
+def _parts(holder: Any) -> list[dict[str, Any]]:
+    """Its parts as messages of Molecule have them; what is none is left out."""
+    found = []
+    for part in _list(_member(holder, "parts")):
+        kinds = [_member(part, name) for name in ("kind", "type")] + [name for name in _CONTENT if _member(part, name)]
+        kind = next((each for each in kinds if each is not None), None)
+        if (
+            isinstance(kind, str)
+            and kind in _CONTENT
+            and isinstance(_member(part, kind), _CONTENT[kind])
+            and part[kind]
+        ):
+            found.append({"kind": kind, **{name: held for name, held in part.items() if name not in ("kind", "type")}})
+    return found
+
+
+_CONTENT: dict[str, type | tuple[type, ...]] = {"text": str, "data": (dict, list), "file": dict}
+
+
+def _bounded(parts: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
+    """As much of it as a message may hold: the first parts and files, the beginning of the words; and of what is larger
+    than any message the words alone."""
+    kept, files, room = list[dict[str, Any]](), 0, limits.text_bytes
+    for part in parts[: limits.parts]:
+        files += part["kind"] == "file"
+        if part["kind"] == "text":
+            whole = part["text"].encode()
+            if text := whole[:room].decode(errors="ignore"):
+                kept.append({**part, "text": text})
+            room = max(0, room - len(whole))
+        elif part["kind"] == "data" or files <= limits.attachments:
+            kept.append(part)
+    if len(msgspec.json.encode(kept)) <= limits.body_bytes:
+        return kept
+    return [{"kind": "text", "text": part["text"]} for part in kept if part["kind"] == "text"]
 
 
 def _member(value: Any, name: str, default: Any = None) -> Any:

@@ -77,6 +77,12 @@ class Workspace(Struct, frozen=True, kw_only=True):
     removed_at: int | None
     key: str | None = None
     """What an org file knows it by, whatever its name is."""
+    instruction_shape: str | None = None
+    """How its agent is given instructions: json, xml or both; None: as the deployment has it."""
+    reply_seconds: int | None = None
+    """So long after hand-over an answer is due; 0: nobody watches; None: as the deployment has it."""
+    send_drafts: bool = False
+    """Whether what its agent said without sending it is sent for it."""
 
     @property
     def removed(self) -> bool:
@@ -93,6 +99,13 @@ class Pulse(Struct, frozen=True):
     sample_error: str | None = None
     uptime_seconds: int = 0
     current_task: str | None = None
+
+
+class SeatsGone(Struct, frozen=True):
+    """Seats are removed: what others hear of it, in the same transaction (store/followers.py)."""
+
+    ids: tuple[str, ...]
+    at: int
 
 
 class NewWorkspace(Struct, frozen=True, kw_only=True):
@@ -113,6 +126,9 @@ class NewWorkspace(Struct, frozen=True, kw_only=True):
     x: float = 0.0
     y: float = 0.0
     key: str | None = None
+    instruction_shape: str | None = None
+    reply_seconds: int | None = None
+    send_drafts: bool = False
 
 
 class Team(Struct, frozen=True):

@@ -19,11 +19,12 @@ SELECT id, name, allow_skip_level, created_at FROM orgs WHERE id = :id;
 INSERT INTO workspaces (
     id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
-    collapsed, x, y, rev, created_at, updated_at, removed_at, key
+    collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts
 ) VALUES (
     :id, :org_id, :parent_id, :name, :role, :runtime, :delivery_mode, :url, :agent_card, :status, :external, :tier,
     :max_concurrent_tasks, :instruction_template_id, :instruction_compact, :broadcast_enabled, :talk_to_user_enabled,
-    :collapsed, :x, :y, :rev, :created_at, :updated_at, :removed_at, :key
+    :collapsed, :x, :y, :rev, :created_at, :updated_at, :removed_at, :key, :instruction_shape, :reply_seconds,
+    :send_drafts
 );
 
 -- name: update_workspace
@@ -35,21 +36,22 @@ UPDATE workspaces SET
     max_concurrent_tasks = :max_concurrent_tasks, instruction_template_id = :instruction_template_id,
     instruction_compact = :instruction_compact, broadcast_enabled = :broadcast_enabled,
     talk_to_user_enabled = :talk_to_user_enabled, collapsed = :collapsed, x = :x, y = :y, rev = :rev,
-    updated_at = :updated_at, removed_at = :removed_at, key = :key
+    updated_at = :updated_at, removed_at = :removed_at, key = :key, instruction_shape = :instruction_shape,
+    reply_seconds = :reply_seconds, send_drafts = :send_drafts
 WHERE id = :id;
 
 -- name: all_workspaces
 -- every seat, also removed ones, oldest first
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
-    collapsed, x, y, rev, created_at, updated_at, removed_at, key
+    collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts
 FROM workspaces ORDER BY created_at, id;
 
 -- name: workspace_by_id
 -- one seat
 SELECT id, org_id, parent_id, name, role, runtime, delivery_mode, url, agent_card, status, external, tier,
     max_concurrent_tasks, instruction_template_id, instruction_compact, broadcast_enabled, talk_to_user_enabled,
-    collapsed, x, y, rev, created_at, updated_at, removed_at, key
+    collapsed, x, y, rev, created_at, updated_at, removed_at, key, instruction_shape, reply_seconds, send_drafts
 FROM workspaces WHERE id = :id;
 
 -- name: save_heartbeat

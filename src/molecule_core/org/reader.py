@@ -14,7 +14,7 @@ from molecule_core.store.journal import log_key, org_key, pulse_key
 from molecule_core.store.mirrors import Mirror, Reads
 from molecule_core.wire.events import WorkspaceView
 
-_SWITCHES = ("external", "instruction_compact", "broadcast_enabled", "talk_to_user_enabled", "collapsed")
+_SWITCHES = ("external", "instruction_compact", "broadcast_enabled", "talk_to_user_enabled", "collapsed", "send_drafts")
 
 
 class OrgReader:
@@ -42,6 +42,11 @@ class OrgReader:
     def view(self, workspace: Workspace) -> WorkspaceView:
         """A workspace as persons and peers see it, with its last heartbeat."""
         return view(workspace, self.pulse(workspace.id))
+
+    def lives_in(self, workspace_id: str, org_id: str) -> bool:
+        """Whether it is a workspace of this organisation that was not removed."""
+        found = self.workspace(workspace_id)
+        return found is not None and found.org_id == org_id and not found.removed
 
     def page_list(self, org_id: str, after: str | None, count: int) -> bytes:
         """At most so many living workspaces of an organisation behind one of them, oldest first, as a list in JSON;
@@ -149,4 +154,7 @@ def view(workspace: Workspace, pulse: Pulse) -> WorkspaceView:
         updated_at=rfc3339(workspace.updated_at),
         removed_at=None if workspace.removed_at is None else rfc3339(workspace.removed_at),
         key=workspace.key,
+        instruction_shape=workspace.instruction_shape,
+        reply_seconds=workspace.reply_seconds,
+        send_drafts=workspace.send_drafts,
     )

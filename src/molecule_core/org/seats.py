@@ -169,4 +169,7 @@ def seat_of(new: NewWorkspace, org_id: str, id_: str, name: str, now: int, paren
         updated_at=now,
         removed_at=None,
         key=new.key,
+        instruction_shape=new.instruction_shape,
+        reply_seconds=new.reply_seconds,
+        send_drafts=new.send_drafts,
     )

@@ -8,7 +8,7 @@ from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import ConfirmationRequired, InvalidField, InvalidParent
 from molecule_core.ground.ids import Ids
 from molecule_core.org import rules
-from molecule_core.org.model import Status, Team, Workspace
+from molecule_core.org.model import SeatsGone, Status, Team, Workspace
 from molecule_core.org.seats import Seats, event, insert_of, seat_of, update_of
 from molecule_core.store.database import Command, Decision, Event, WriteSet
 from molecule_core.store.journal import log_key, org_key
@@ -146,6 +146,7 @@ class TreeWriter:
             [*told, *more],
             rings=(org_key(gone[0].org_id), *(log_key(each.id) for each in gone)),
             then=lambda: self._registry.put_all(gone),
+            facts=[SeatsGone(tuple(each.id for each in gone), now)],
         )
 
 

@@ -76,7 +76,8 @@ class WriteSet(Struct, Generic[T]):
 
     `rings` are the wake-up keys of those who may be waiting for this change. `then` runs after the commit and before
     the answer: the place to bring memory that mirrors the store up to date. `refusal`: what is written is why the
-    caller is refused, from now on; raised instead of the answer, and after the commit as well."""
+    caller is refused, from now on; raised instead of the answer, and after the commit as well. `facts`: what others
+    hear of it before it is written (store/followers.py); they are not written themselves."""
 
     answer: T
     writes: list[tuple[str, Params]] = []
@@ -84,10 +85,25 @@ class WriteSet(Struct, Generic[T]):
     rings: tuple[str, ...] = ()
     then: Callable[[], None] | None = None
     refusal: Exception | None = None
+    facts: list[object] = []
 
 
 Decision = Generator[Step, Any, WriteSet[T]]
 """Reads, then a write set or a refusal."""
+
+
+class Followed(NamedTuple):
+    """What a follower of a fact adds to the command that put it: as in its write set. `facts` are followed in turn."""
+
+    writes: Sequence[tuple[str, Params]] = ()
+    events: Sequence[Event] = ()
+    rings: tuple[str, ...] = ()
+    facts: tuple[object, ...] = ()
+    then: Callable[[], None] | None = None
+
+
+Follower = Callable[[str, Any], Generator[Step, Any, Followed]]
+"""Hears a fact of an organisation, within the transaction of the command that put it."""
 
 
 class Command(Struct, Generic[T]):
@@ -103,7 +119,20 @@ class Command(Struct, Generic[T]):
     alone: bool = False
 
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 6
+
+
+class Followers(Protocol):
+    """Who follows which kind of fact (store/followers.py)."""
+
+    def follow(self, fact: type, name: str, follower: Follower) -> None:
+        """Names who hears such facts, behind those who hear them already. Raises LookupError if the name does."""
+
+    def table(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Each kind of fact with who follows it, in order."""
+
+    def printed(self) -> str:
+        """The table as docs/order.md has it."""
 
 
 class Conflict(Exception):
@@ -118,6 +147,8 @@ class Store(Protocol):
     """Whether other processes may write to the same database."""
     epoch: str
     """Changes when the store is restored from a backup: cursors of another epoch mean nothing here."""
+    followers: Followers
+    """Who hears the facts of its commands."""
 
     @property
     def meter(self) -> StoreMeter:

@@ -24,6 +24,8 @@ from molecule_core.ground.errors import BadSettings, FilesUnavailable, MoleculeE
 T = TypeVar("T")
 _PART = ".part"
 _NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# What comes in small pieces is gathered up to here: who is slow on purpose must not cost a thread for each byte.
+_TOGETHER = 64 << 10
 # Some disks serve several at once; more would only hold memory.
 _THREADS = 4
 _log = logging.getLogger("molecule.files")
@@ -130,13 +132,14 @@ class Incoming:
         self._disk = disk
         self._name = name
         self._sum = hashlib.sha256()
+        self._gathered = bytearray()
         self._handle = -1
         self._dropped = False
         self._lock = threading.Lock()
 
     @property
     def sha256(self) -> str:
-        """The sum of all that was written."""
+        """The sum of all of it, once it is kept."""
         return self._sum.hexdigest()
 
     def begin(self) -> None:
@@ -145,11 +148,14 @@ class Incoming:
             self._handle = self._disk.create(self._name)
 
     async def write(self, data: bytes) -> None:
-        """More of it. Raises NoRoom, FilesUnavailable."""
+        """More of it; what is little is written with what comes next. Raises NoRoom, FilesUnavailable."""
         self.size += len(data)
-        await self._disk.work(lambda: self._write(data))
+        self._gathered += data
+        if len(self._gathered) >= _TOGETHER:
+            gathered, self._gathered = self._gathered, bytearray()
+            await self._disk.work(lambda: self._write(gathered))
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytearray) -> None:
         with self._lock:
             if self._dropped:
                 return
@@ -163,6 +169,7 @@ class Incoming:
         await self._disk.work(self._keep)
 
     def _keep(self) -> None:
+        self._write(self._gathered)
         with self._lock:
             if not self._dropped:
                 os.fsync(self._handle)

@@ -12,6 +12,7 @@ from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import StoreMeter
 from molecule_core.store.database import Command, Decision, Event, Step, WriteSet
+from molecule_core.store.followers import FollowerTable
 from molecule_core.store.queries import Params, Query
 
 _log = logging.getLogger("molecule.store")
@@ -24,11 +25,12 @@ _MOST_SKIPPED = 256
 class Pending:
     """A command on its way: its caller's future and, once decided, its write set or its refusal."""
 
-    __slots__ = ("answer", "command", "error", "future", "taken", "write_set")
+    __slots__ = ("_followers", "answer", "command", "error", "future", "taken", "write_set")
 
-    def __init__(self, command: Command[Any], future: "asyncio.Future[Any]") -> None:
+    def __init__(self, command: Command[Any], future: "asyncio.Future[Any]", followers: FollowerTable) -> None:
         self.command = command
         self.future = future
+        self._followers = followers
         self.reset()
 
     def reset(self) -> None:
@@ -47,6 +49,8 @@ class Pending:
         try:
             return decision, decision.send(found)
         except StopIteration as stop:
+            if stop.value.facts:
+                return self.advance(self._followers.after(self.command.org, stop.value), None)
             self.write_set = stop.value
         except Exception as error:
             # A refusal, or a mistake in one command: either way the others of the group go on.
@@ -138,6 +142,7 @@ class Queue:
     """Commands that wait for the one writer. At most `limits.waiting_commands`, then ServerBusy."""
 
     def __init__(self, limits: Limits) -> None:
+        self.followers = FollowerTable()
         self.meter = StoreMeter()
         self._limits = limits
         self._waiting: deque[Pending] = deque()
@@ -157,7 +162,7 @@ class Queue:
         if len(self._waiting) >= self._limits.waiting_commands:
             raise ServerBusy
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append(Pending(command, future))
+        self._waiting.append(Pending(command, future, self.followers))
         self._wake()
         return future
 

@@ -1,5 +1,6 @@
 """Wake-ups by NATS, for who runs one anyway and wants them off the database. Needs the extra `nats`."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -23,12 +24,17 @@ class NatsLink(Link):
         self._url = url
         self._subject = f"molecule.{epoch}"
         self._client: Client | None = None
+        self._closed: asyncio.Future[None] | None = None
 
     async def connect(self, heard: Callable[[str], None], lost: Callable[[], None]) -> None:
         async def on_message(message: Msg) -> None:
             heard(message.data.decode("ascii", "replace"))
 
+        self._closed = closed = asyncio.get_running_loop().create_future()
+
         async def on_close() -> None:
+            if not closed.done():
+                closed.set_result(None)
             lost()
 
         async def on_error(_error: Exception) -> None:
@@ -46,26 +52,35 @@ class NatsLink(Link):
                 error_cb=on_error,
             )
             await self._client.subscribe(self._subject, cb=on_message)
-            await self._client.flush(_ANSWER_SECONDS)
         except _BROKEN as error:
             raise LinkLost(type(error).__name__) from error
+        await self.check()
 
     async def send(self, payload: str) -> None:
-        if self._client is None:
-            raise LinkLost("not connected")
+        client, _ = self._connected()
         try:
-            await self._client.publish(self._subject, payload.encode())
-            await self._client.flush(_ANSWER_SECONDS)
+            await client.publish(self._subject, payload.encode())
+        except _BROKEN as error:
+            raise LinkLost(type(error).__name__) from error
+        await self.check()  # a server that hears nothing any more is found out by what is said to it
+
+    async def check(self) -> None:
+        client, closed = self._connected()
+        # The client goes on waiting for an answer that a closed connection can no longer bring.
+        answered = asyncio.ensure_future(client.flush(_ANSWER_SECONDS))
+        await asyncio.wait((answered, closed), return_when=asyncio.FIRST_COMPLETED)
+        if not answered.done():
+            answered.cancel()
+            raise LinkLost("the other side has hung up")
+        try:
+            answered.result()
         except _BROKEN as error:
             raise LinkLost(type(error).__name__) from error
 
-    async def check(self) -> None:
-        if self._client is None:
+    def _connected(self) -> "tuple[Client, asyncio.Future[None]]":
+        if self._client is None or self._closed is None:
             raise LinkLost("not connected")
-        try:
-            await self._client.flush(_ANSWER_SECONDS)
-        except _BROKEN as error:
-            raise LinkLost(type(error).__name__) from error
+        return self._client, self._closed
 
     async def close(self) -> None:
         client, self._client = self._client, None

@@ -102,6 +102,7 @@ class PostgresStore(Store):
         self._copies = copies
         self._queries = load_queries("postgres")
         self._queue = Queue(limits)
+        self.followers = self._queue.followers
         self._numbers: dict[tuple[str, str], int] = {}
         self._writing: asyncpg.Connection | None = None
         self._pool: asyncpg.Pool | None = None

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import takewhile
 from typing import NamedTuple, Protocol
 
-from molecule_core.ground.clock import DAY, SECOND, Clock
+from molecule_core.ground.clock import DAY, SECOND, Clock, others_first
 from molecule_core.ground.limits import Limits
 from molecule_core.store.database import Command, Decision, Store, WriteSet
 from molecule_core.store.queries import Params
@@ -115,7 +115,7 @@ class Retention:
             async for batch in self._batches(self.before):
                 if batch.rows:
                     found[batch.what] = found.get(batch.what, 0) + batch.rows
-                await _others_first()
+                await others_first()
         return found
 
     def _again(self, seconds: float) -> Command[None]:
@@ -153,9 +153,3 @@ def deletion(org_id: str, writes: list[tuple[str, Params]], rings: tuple[str, ..
 def _written(writes: list[tuple[str, Params]], rings: tuple[str, ...]) -> Decision[None]:
     yield from ()
     return WriteSet(None, writes, rings=rings)
-
-
-async def _others_first() -> None:
-    turn = asyncio.get_running_loop().create_future()
-    asyncio.get_running_loop().call_soon(turn.set_result, None)
-    await turn

@@ -46,6 +46,11 @@ SELECT count(*) FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :up
 INSERT INTO timers (kind, key, due) VALUES (:kind, :key, :due)
 ON CONFLICT (kind, key) DO UPDATE SET due = excluded.due;
 
+-- name: bring_timer_forward
+-- asks to be called at a time, or earlier if that was asked for
+INSERT INTO timers (kind, key, due) VALUES (:kind, :key, :due)
+ON CONFLICT (kind, key) DO UPDATE SET due = CASE WHEN excluded.due < timers.due THEN excluded.due ELSE timers.due END;
+
 -- name: put_off_timer
 -- a timer whose owner failed is due later, unless it was set anew meanwhile
 UPDATE timers SET due = :later WHERE kind = :kind AND key = :key AND due = :due;

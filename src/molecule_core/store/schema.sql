@@ -1,4 +1,4 @@
--- The whole schema, schema version 4. Times are microseconds since 1970 (UTC), switches 0 or 1, JSON is text.
+-- The whole schema, schema version 6. Times are microseconds since 1970 (UTC), switches 0 or 1, JSON is text.
 -- What stands in /*sqlite: ... */ belongs to SQLite only, what stands in /*postgres: ... */ to PostgreSQL.
 
 CREATE TABLE meta (
@@ -20,6 +20,8 @@ CREATE TABLE events (
     payload TEXT,
     PRIMARY KEY (org_id, seq)
 ) /*sqlite: WITHOUT ROWID */;
+-- of these the few that are shown again after they were told: what a guard stopped
+CREATE INDEX events_refused ON events (org_id, seq) WHERE entity_kind = 'refusal';
 
 -- store: what is due when, and who is asked
 CREATE TABLE timers (
@@ -126,7 +128,10 @@ CREATE TABLE workspaces (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     removed_at BIGINT,
-    key TEXT
+    key TEXT,
+    instruction_shape TEXT,
+    reply_seconds BIGINT,
+    send_drafts BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX workspaces_by_org ON workspaces (org_id);
 
@@ -312,6 +317,184 @@ CREATE TABLE file_mentions (
     PRIMARY KEY (file_id, activity_id)
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX file_mentions_by_activity ON file_mentions (activity_id);
+
+-- instructions: what is said to agents with each delivery. org_id '': those that come with Molecule; a version is never
+-- changed. parts is JSON
+CREATE TABLE instruction_templates (
+    org_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    runtime TEXT NOT NULL,
+    extends TEXT,
+    parts TEXT NOT NULL,
+    note TEXT,
+    created_at BIGINT NOT NULL,
+    created_by TEXT NOT NULL,
+    PRIMARY KEY (org_id, id, version)
+) /*sqlite: WITHOUT ROWID */;
+
+-- instructions: which version of a template is in force since when, and which other one gets a share of the messages
+CREATE TABLE instruction_choices (
+    org_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    canary BIGINT,
+    percent BIGINT NOT NULL,
+    since BIGINT NOT NULL,
+    removed_at BIGINT,
+    PRIMARY KEY (org_id, id)
+) /*sqlite: WITHOUT ROWID */;
+
+-- messages: what an agent has been told in full: of which template (id@version) and with which facts; missed 1: it has
+-- left a message without an answer since
+CREATE TABLE instruction_seats (
+    workspace_id TEXT PRIMARY KEY,
+    template TEXT NOT NULL,
+    facts TEXT NOT NULL,
+    missed BIGINT NOT NULL
+) /*sqlite: WITHOUT ROWID */;
+
+-- messages: the duty to answer a message, since it was handed over. state: open, answered or declined; source_id NULL: a
+-- person asked. due_at NULL: nobody watches. template (of template_org), version, form, tokens: what was said with it
+CREATE TABLE obligations (
+    workspace_id TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    activity_id TEXT NOT NULL,
+    org_id TEXT NOT NULL,
+    source_id TEXT,
+    state TEXT NOT NULL,
+    handed_at BIGINT NOT NULL,
+    due_at BIGINT,
+    reminded_at BIGINT,
+    outside_at BIGINT,
+    overdue_at BIGINT,
+    closed_at BIGINT,
+    answer_id TEXT,
+    by_handle BIGINT NOT NULL,
+    reason TEXT,
+    draft TEXT,
+    template_org TEXT,
+    template TEXT,
+    version BIGINT,
+    form TEXT,
+    tokens BIGINT,
+    PRIMARY KEY (workspace_id, seq)
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX obligations_open ON obligations (workspace_id, source_id, seq) WHERE state = 'open';
+CREATE INDEX obligations_of_org ON obligations (org_id, workspace_id, seq)
+    WHERE state = 'open' AND (overdue_at IS NOT NULL OR outside_at IS NOT NULL);
+CREATE INDEX obligations_by_template ON obligations (org_id, template, version, handed_at) WHERE template IS NOT NULL;
+
+-- delegations: work that one workspace gives another. id: also the id of the message to the target. open 1: no end yet.
+-- phase: what happens within the status. seq: of the caller's row in its log; message_seq: in the target's. root_no
+-- numbers all of one root; hop and chain_id: where the message stands among messages. wait_until: so long a caller waits,
+-- and takes the result itself
+CREATE TABLE delegations (
+    org_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    source_id TEXT NOT NULL,
+    target_id TEXT NOT NULL,
+    status TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    rev BIGINT NOT NULL,
+    open BIGINT NOT NULL,
+    reason TEXT,
+    error TEXT,
+    task TEXT NOT NULL,
+    task_hash TEXT NOT NULL,
+    result TEXT,
+    via TEXT,
+    seq BIGINT NOT NULL,
+    activity_id TEXT NOT NULL,
+    message_seq BIGINT,
+    result_id TEXT,
+    result_seq BIGINT,
+    parent_id TEXT,
+    root_id TEXT NOT NULL,
+    root_no BIGINT,
+    depth BIGINT NOT NULL,
+    hop BIGINT NOT NULL,
+    chain_id TEXT,
+    cause_id TEXT,
+    context_id TEXT,
+    recorded BIGINT NOT NULL,
+    begun_by TEXT NOT NULL,
+    retry_of TEXT,
+    attempt BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    taken_at BIGINT,
+    life_at BIGINT NOT NULL,
+    settled_at BIGINT,
+    deadline_at BIGINT NOT NULL,
+    unsure_at BIGINT,
+    wait_until BIGINT NOT NULL,
+    PRIMARY KEY (org_id, id)
+);
+CREATE INDEX delegations_by_source ON delegations (source_id, seq);
+CREATE INDEX delegations_by_target ON delegations (target_id, created_at, id);
+CREATE INDEX delegations_by_org ON delegations (org_id, created_at, id);
+CREATE INDEX delegations_open ON delegations (org_id, created_at, id) WHERE open = 1;
+CREATE UNIQUE INDEX delegations_twin ON delegations (source_id, target_id, task_hash) WHERE open = 1 AND recorded = 0;
+CREATE UNIQUE INDEX delegations_by_root ON delegations (root_id, root_no);
+CREATE INDEX delegations_by_parent ON delegations (org_id, parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX delegations_by_result ON delegations (result_id) WHERE result_id IS NOT NULL;
+CREATE INDEX delegations_settled ON delegations (org_id, settled_at) WHERE settled_at IS NOT NULL;
+
+-- delegations: their time line. late 1: it came after the end and has changed nothing
+CREATE TABLE delegation_facts (
+    org_id TEXT NOT NULL,
+    delegation_id TEXT NOT NULL,
+    no BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    fact TEXT NOT NULL,
+    status TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    attempt BIGINT NOT NULL,
+    late BIGINT NOT NULL,
+    detail TEXT,
+    PRIMARY KEY (org_id, delegation_id, no)
+) /*sqlite: WITHOUT ROWID */;
+
+-- delegations: what a caller called its request; the same again gets the same delegation
+CREATE TABLE delegation_keys (
+    source_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    delegation_id TEXT NOT NULL,
+    content_hash TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (source_id, key)
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX delegation_keys_by_age ON delegation_keys (created_at);
+CREATE INDEX delegation_keys_by_delegation ON delegation_keys (source_id, delegation_id);
+
+-- delegations: what the working peer said last of how far it is; JSON
+CREATE TABLE delegation_progress (
+    org_id TEXT NOT NULL,
+    delegation_id TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    said TEXT NOT NULL,
+    PRIMARY KEY (org_id, delegation_id)
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX delegation_progress_by_age ON delegation_progress (org_id, at);
+
+-- delegations: a row for each that has ended, for analysis; written only where the operator switched it on, read by nothing
+-- of the product
+CREATE TABLE delegation_history (
+    org_id TEXT NOT NULL,
+    delegation_id TEXT NOT NULL,
+    source_id TEXT NOT NULL,
+    target_id TEXT NOT NULL,
+    status TEXT NOT NULL,
+    reason TEXT,
+    depth BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    taken_at BIGINT,
+    settled_at BIGINT NOT NULL,
+    PRIMARY KEY (org_id, delegation_id)
+) /*sqlite: WITHOUT ROWID */;
+CREATE INDEX delegation_history_by_age ON delegation_history (settled_at);
 
 -- memory: what workspaces wrote down. no orders it by time, shelf says who may read it (memory/rules.py), words is what
 -- the search looks at: the shelf and the words of content, each once

@@ -20,7 +20,20 @@ from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreDamaged, 
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import StoreMeter
-from molecule_core.store.database import SCHEMA_VERSION, Command, Conflict, Peek, Read, Row, Several, Store, T, Take
+from molecule_core.store.database import (
+    SCHEMA_VERSION,
+    Command,
+    Conflict,
+    Decision,
+    Peek,
+    Read,
+    Row,
+    Several,
+    Store,
+    T,
+    Take,
+    WriteSet,
+)
 from molecule_core.store.grouping import (
     Pending,
     Queue,
@@ -71,6 +84,7 @@ class SqliteStore(Store):
         self._synchronous = synchronous
         self._queries = load_queries("sqlite")
         self._queue = Queue(limits)
+        self.followers = self._queue.followers
         self._numbers: dict[tuple[str, str], int] = {}
         self._pace = DiskPace()
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="molecule-disk")
@@ -219,10 +233,22 @@ class SqliteStore(Store):
         self._numbers.clear()
 
     def _decide(self, pending: Pending) -> None:
+        """Runs one command to its end, and then those who follow its facts."""
+        try:
+            written = self._run(pending.command.decide(), pending)
+            if written.facts:
+                written = self._run(self.followers.after(pending.command.org, written), pending)
+            pending.write_set = written
+        except apsw.Error:
+            raise
+        except Exception as error:
+            # A refusal, or a mistake in one command: either way the others of the group go on.
+            pending.error = error
+
+    def _run(self, decision: Decision[Any], pending: Pending) -> WriteSet[Any]:
         """Runs one decision to its end; what it wishes to read, it gets at once."""
         found: Any = None
         try:
-            decision = pending.command.decide()
             while True:
                 step = decision.send(found)
                 if isinstance(step, Several):
@@ -230,12 +256,8 @@ class SqliteStore(Store):
                 else:
                     found = self._found(step, pending)
         except StopIteration as stop:
-            pending.write_set = stop.value
-        except apsw.Error:
-            raise
-        except Exception as error:
-            # A refusal, or a mistake in one command: either way the others of the group go on.
-            pending.error = error
+            written: WriteSet[Any] = stop.value
+            return written
 
     def _found(self, step: Read | Take | Peek, pending: Pending) -> Any:
         if isinstance(step, Read):

@@ -32,6 +32,11 @@ def timer(kind: str, key: str, due: int) -> tuple[str, Params]:
     return "set_timer", {"kind": kind, "key": key, "due": due}
 
 
+def timer_at_latest(kind: str, key: str, due: int) -> tuple[str, Params]:
+    """The statement that asks to be called at a time; an earlier wish under the same key stays."""
+    return "bring_timer_forward", {"kind": kind, "key": key, "due": due}
+
+
 def no_timer(kind: str, key: str) -> tuple[str, Params]:
     """The statement that takes a wish back."""
     return "forget_timer", {"kind": kind, "key": key}

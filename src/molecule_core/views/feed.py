@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
-from molecule_core.ground.clock import rfc3339
-from molecule_core.messages.model import Told
+from molecule_core.delegations.model import progress_key
+from molecule_core.delegations.reader import DelegationReader, Said
+from molecule_core.ground.clock import SECOND, rfc3339
+from molecule_core.messages.model import Shown, Told
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store
@@ -20,6 +23,8 @@ from molecule_core.wire.live import Entity, EventFrame
 
 # Who waits is woken, or looks again by itself where a wake-up may get lost (`limits.look_again_seconds`).
 _LONGEST_WAIT_SECONDS = 3600.0
+# Progress of which the order is not sure.
+_TWILIGHT_SECONDS = 30
 # Events that one commit may bring, and then some.
 _LARGEST_GROUP = 1024
 
@@ -45,10 +50,16 @@ class Notice(Struct, frozen=True):
     at: int
     payload: bytes
     tail: bytes
+    row: Shown | None = None
+    """The message that it tells of, if one came in."""
 
     def frame(self, prev: int) -> bytes:
         """The whole frame on a channel whose last event was `prev`."""
         return b'{"prev":%d,%s' % (prev, self.tail) if self.seq else b"{" + self.tail
+
+    def saying(self, payload: bytes) -> "Notice":
+        """The same event with another payload."""
+        return replace(self, payload=payload, tail=self.tail.replace(self.payload, payload, 1))
 
 
 class Page(Struct, frozen=True):
@@ -58,14 +69,44 @@ class Page(Struct, frozen=True):
     upto: int
 
 
+class Heard:
+    """Which progress of work was heard so far. What was said at about the same time may be committed in another order,
+    and other processes have other clocks: so a while is looked at again, and what was heard of it is remembered."""
+
+    def __init__(self, at: int) -> None:
+        self._upto = at
+        self._told: dict[str, int] = {}
+
+    @property
+    def since(self) -> int:
+        """From where on to look."""
+        return self._upto - _TWILIGHT_SECONDS * SECOND
+
+    def fresh(self, said: list[Said]) -> list[Said]:
+        """What of this was not heard before."""
+        found = [each for each in said if self._told.get(each.delegation_id) != each.at]
+        self._upto = max([self._upto, *(each.at for each in found)])
+        self._told.update({each.delegation_id: each.at for each in found})
+        self._told = {delegation_id: at for delegation_id, at in self._told.items() if at > self.since}
+        return found
+
+
 class Feed:
     """Reads what happened behind a number."""
 
-    def __init__(self, store: Store, wakeups: Wakeups, org: OrgReader, messages: MessageReader) -> None:
+    def __init__(
+        self,
+        store: Store,
+        wakeups: Wakeups,
+        org: OrgReader,
+        messages: MessageReader,
+        delegations: DelegationReader,
+    ) -> None:
         self._journal = Journal(store)
         self._wakeups = wakeups
         self._org = org
         self._messages = messages
+        self._delegations = delegations
         self._store = store
         self.head = self._journal.head
         self.oldest = self._journal.oldest
@@ -134,9 +175,22 @@ class Feed:
 
         await self._wakeups.until(pulse_key(org_id), look, _LONGEST_WAIT_SECONDS)
 
+    async def progress(self, org_id: str, heard: "Heard") -> list[Notice]:
+        """How far work is, as far as that was not heard before; waits for the first, but never for ever."""
+
+        async def look() -> Look[list[Said]]:
+            return Look(heard.fresh(await self._delegations.said_since(org_id, heard.since)) or None)
+
+        found = await self._wakeups.until(progress_key(org_id), look, _LONGEST_WAIT_SECONDS)
+        return [_said(each) for each in found or ()]
+
+    async def progress_since(self, org_id: str, since: int) -> list[Notice]:
+        """How far the work is of which something was said since a time."""
+        return [_said(each) for each in await self._delegations.said_since(org_id, since)]
+
     async def _notices(self, facts: Sequence[Fact]) -> list[Notice]:
         told = await self._messages.told([fact.entity_id for fact in facts if fact.payload is None])
-        return [_notice(fact, told.get(fact.entity_id)) for fact in facts]
+        return [_notice(fact, told.get(fact.entity_id) if fact.payload is None else None) for fact in facts]
 
     def beat(self, workspace_id: str, at: int) -> Notice:
         """That an agent was heard."""
@@ -162,16 +216,22 @@ def _notice(fact: Fact, told: Told | None) -> Notice:
         client_id=UNSET if told is None or told.client_id is None else told.client_id,
     )
     tail = msgspec.json.encode(frame)[1:]
-    return Notice(fact.seq, fact.name, fact.workspace_id, fact.audience, fact.at, payload, tail)
+    row = None if told is None else told.row
+    return Notice(fact.seq, fact.name, fact.workspace_id, fact.audience, fact.at, payload, tail, row)
 
 
-def _transient(name: str, workspace_id: str, said: Struct, at: int) -> Notice:
+def _said(said: Said) -> Notice:
+    entity = Entity("delegation", said.delegation_id, said.rev)
+    return _transient(said.event, said.source_id, said.told, said.at, entity)
+
+
+def _transient(name: str, workspace_id: str, said: Struct, at: int, entity: Entity | None = None) -> Notice:
     payload = msgspec.json.encode(said)
     frame = EventFrame(
         event=name,
         workspace_id=workspace_id,
         timestamp=rfc3339(at),
         payload=Raw(payload),
-        entity=Entity("workspace", workspace_id, 0),
+        entity=entity or Entity("workspace", workspace_id, 0),
     )
     return Notice(0, name, workspace_id, EVENTS[name].audience, at, payload, msgspec.json.encode(frame)[1:])

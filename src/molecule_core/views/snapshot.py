@@ -7,6 +7,7 @@ says by its `seq` and its entity's `rev` whether it is in the snapshot already.
 import msgspec
 
 from molecule_core.access.model import Caller
+from molecule_core.delegations.reader import DelegationReader
 from molecule_core.ground.clock import Clock, rfc3339
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.reader import MessageReader
@@ -28,14 +29,27 @@ class SnapshotReader:
     """Makes snapshots."""
 
     def __init__(
-        self, store: Store, feed: Feed, org: OrgReader, messages: MessageReader, *, clock: Clock, limits: Limits
+        self,
+        store: Store,
+        feed: Feed,
+        org: OrgReader,
+        messages: MessageReader,
+        delegations: DelegationReader,
+        *,
+        clock: Clock,
+        limits: Limits,
     ) -> None:
         self._store = store
         self._feed = feed
         self._org = org
         self._messages = messages
+        self._delegations = delegations
         self._clock = clock
-        self._limits = SnapshotLimits(limits.text_bytes, limits.name_length)
+        self._most_delegations = limits.delegations_in_snapshot
+        self._most_refusals = limits.refusals_in_snapshot
+        self._limits = SnapshotLimits(
+            limits.text_bytes, limits.name_length, limits.reply_seconds, limits.delegation_stuck_seconds
+        )
 
     async def of(self, org_id: str, caller: Caller) -> Snapshot:
         """An organisation as this caller, who may see all of it, sees it now."""
@@ -53,6 +67,9 @@ class SnapshotReader:
             limits=self._limits,
             workspaces=[self._workspace(each) for each in workspaces],
             chats=chats,
+            unanswered=await self._messages.unanswered(org_id),
+            delegations=await self._delegations.open_shown(org_id, self._most_delegations),
+            refusals=await self._delegations.refused_shown(org_id, as_of, self._most_refusals),
         )
 
     def _workspace(self, workspace: Workspace) -> SnapshotWorkspace:

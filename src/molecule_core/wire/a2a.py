@@ -19,6 +19,8 @@ INTENTS = ("request", "inform", "ack")
 IDENTITY_KEYS = ("source", "user_identity_status", "user_id", "email", "username", "name")
 # Of what a client sent, a refusal repeats no more than a person reads.
 _MOST_REPEATED = 100
+DELEGATION_EXTENSION = "https://molecule.dev/ext/delegation/v1"
+"""Whoever names it in the header X-A2A-Extensions delegates with its message."""
 _PART_KINDS = ("text", "file", "data")
 
 
@@ -181,6 +183,14 @@ def queued_answer(rpc_id: str | int | None, *, activity_id: str, context_id: str
         "method": SEND,
         "activity_id": activity_id,
     }
+
+
+def task_answer(rpc_id: str | int | None, task: dict[str, Any], *, is_settled: bool) -> dict[str, Any]:
+    """What who delegates by a message is told: the task and, until it has ended, the keys that older clients read."""
+    answer = {"jsonrpc": "2.0", "id": rpc_id, "result": task}
+    if is_settled:
+        return answer
+    return {**answer, "status": "queued", "delivery_mode": "poll", "method": SEND, "activity_id": task["id"]}
 
 
 def error_answer(rpc_id: str | int | None, code: int, text: str, reason: str) -> dict[str, Any]:

@@ -5,13 +5,16 @@ from typing import Any
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from molecule_core.ground.text import clean_file_name
+from molecule_core.wire.envelope import Instructions
 
 _MOST_NAME_BYTES = 255
 
 
 class ActivityRow(Struct):
     """One row of GET /workspaces/{id}/activity. Times are RFC 3339. Members that are UNSET are left out. `root_id`,
-    `hop` and `cause_id` tell the chain of a message that another one caused."""
+    `hop` and `cause_id` tell the chain of a message that another one caused. `reminder`: it was handed out before, and
+    nobody has answered it. `instructions` says to the agent itself
+    how to answer, if it asks for that."""
 
     id: str
     workspace_id: str
@@ -36,16 +39,34 @@ class ActivityRow(Struct):
     trace_parent: str | UnsetType = UNSET
     attempt: int | UnsetType = UNSET
     redelivered: bool | UnsetType = UNSET
+    reminder: bool | UnsetType = UNSET
     peer_name: str | UnsetType = UNSET
     peer_role: str | UnsetType = UNSET
     agent_card_url: str | UnsetType = UNSET
     attachments: list[dict[str, Any]] | UnsetType = UNSET
+    instructions: Instructions | UnsetType = UNSET
+
+
+class ChatObligation(Struct, omit_defaults=True):
+    """The duty to answer a person's message: open, answered, declined (`reason`), answered_outside or overdue.
+
+    `draft`: what the agent said and did not send. `template` (id@version), `form` and `tokens`: of the instructions
+    that it came with."""
+
+    state: str
+    due_at: str | None = None
+    draft: str | None = None
+    reason: str | None = None
+    template: str | None = None
+    form: str | None = None
+    tokens: int | None = None
 
 
 class ChatMessage(Struct, omit_defaults=True):
     """One line of the chat between a workspace and its users. `role` is `user` or `agent`; `client_id` is the messageId
     that the person's client chose. `delivery` tells how far a person's message has come (stored, handed_over, acked,
-    dead), `trouble` why it is dead."""
+    dead), `trouble` why it is dead, `obligation` whether it was answered. `options`: what an agent's question lets
+    choose; `option_of`: the question that a person's message answers, with its `option` of this number."""
 
     id: str
     role: str
@@ -57,6 +78,10 @@ class ChatMessage(Struct, omit_defaults=True):
     attachments: list[dict[str, Any]] = []
     delivery: str | None = None
     trouble: str | None = None
+    obligation: ChatObligation | None = None
+    options: list[str] = []
+    option_of: str | None = None
+    option: int | None = None
 
 
 class MailSender(Struct):

@@ -8,6 +8,15 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+from molecule_core.wire.delegations import (
+    DelegationComplete,
+    DelegationFailed,
+    DelegationRefused,
+    DelegationSent,
+    DelegationStatus,
+)
+from molecule_core.wire.envelope import Instructions
+
 Audience = Literal["workspace", "peers", "persons"]
 
 
@@ -42,6 +51,9 @@ class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
     updated_at: str
     removed_at: str | None
     key: str | None
+    instruction_shape: str | None
+    reply_seconds: int | None
+    send_drafts: bool
 
 
 class Online(Struct, frozen=True, omit_defaults=True):
@@ -137,7 +149,7 @@ class CardUpdated(Struct, frozen=True):
 
 class ActivityView(Struct, frozen=True, omit_defaults=True):
     """A new row of a workspace's log, as GET /workspaces/{id}/activity shows it. `seq` numbers the log. Bodies that
-    are large are left out, but for a person's message."""
+    are large are left out, but for a person's message. `instructions`: for the agent itself alone, if it asks."""
 
     activity_type: str
     status: str
@@ -152,16 +164,18 @@ class ActivityView(Struct, frozen=True, omit_defaults=True):
     response_body: Raw | None = None
     tool_trace: Raw | None = None
     error_detail: str | None = None
+    instructions: Instructions | None = None
 
 
 class AgentMessage(Struct, frozen=True, omit_defaults=True):
-    """An agent wrote to its user. `seq` orders the chat of its workspace."""
+    """An agent wrote to its user. `seq` orders the chat of its workspace. `options`: what a question lets choose."""
 
     message: str
     workspace_id: str
     name: str
     seq: int
     attachments: list[dict[str, Any]] = []
+    options: list[str] = []
 
 
 class FrozenChain(Struct, frozen=True):
@@ -192,7 +206,8 @@ class EndedChain(Struct, frozen=True):
 
 
 class MessageTick(Struct, frozen=True, omit_defaults=True):
-    """What became of the messages of one inbox from `first_seq` to `last_seq`: wake_asked, handed_over or acked."""
+    """What became of the messages of one inbox from `first_seq` to `last_seq`: wake_asked, handed_over, acked,
+    answered, declined, answered_outside or overdue."""
 
     tick: str
     first_seq: int
@@ -200,6 +215,60 @@ class MessageTick(Struct, frozen=True, omit_defaults=True):
     at: str
     attempt: int | None = None
     reason: str | None = None
+
+
+class MessageOverdue(Struct, frozen=True, omit_defaults=True):
+    """A message that wanted an answer has got none in time, and a reminder did not help. `draft`: its agent has said
+    something that it did not send. `template` (id@version): what it was told with."""
+
+    activity_id: str
+    seq: int
+    source_id: str | None
+    handed_at: str
+    draft: bool = False
+    template: str | None = None
+
+
+class MessageDrafted(Struct, frozen=True):
+    """An agent said something in answer to a message and did not send it: a person may. `state`: kept, sent or
+    discarded."""
+
+    activity_id: str
+    seq: int
+    state: str
+
+
+class TemplateSaved(Struct, frozen=True, omit_defaults=True):
+    """A template of instructions has a new version, or another one is in force, or it is gone (`version` 0).
+
+    `canary`: the version that gets `percent` of the messages."""
+
+    template_id: str
+    version: int
+    by: str
+    canary: int | None = None
+    percent: int = 0
+
+
+class TemplateFailed(Struct, frozen=True):
+    """A template could not be rendered: the message went out without instructions."""
+
+    template_id: str
+    version: int
+    workspace_id: str
+    reason: str
+
+
+class TemplateRolledBack(Struct, frozen=True):
+    """A canary was answered less than the version in force, and is ended. Rates from 0 to 1, of so many outcomes."""
+
+    template_id: str
+    version: int
+    back_to: int
+    canary_rate: float
+    canary_outcomes: int
+    base_rate: float
+    base_outcomes: int
 
 
 class MessageDead(Struct, frozen=True):
@@ -295,12 +364,22 @@ EVENTS: dict[str, EventShape] = {
     "CHAIN_RELEASED": EventShape("workspace", ReleasedChain),
     "CHAIN_ENDED": EventShape("workspace", EndedChain),
     "MESSAGE_TICK": EventShape("workspace", MessageTick),
+    "MESSAGE_OVERDUE": EventShape("workspace", MessageOverdue),
+    "MESSAGE_DRAFTED": EventShape("workspace", MessageDrafted),
     "MESSAGE_DEAD": EventShape("workspace", MessageDead),
     "MESSAGE_REQUEUED": EventShape("workspace", MessageRequeued),
     "MESSAGE_DISCARDED": EventShape("workspace", MessageDiscarded),
     "CHAT_PRUNED": EventShape("workspace", ChatPruned),
+    "DELEGATION_SENT": EventShape("workspace", DelegationSent),
+    "DELEGATION_STATUS": EventShape("workspace", DelegationStatus),
+    "DELEGATION_COMPLETE": EventShape("workspace", DelegationComplete),
+    "DELEGATION_FAILED": EventShape("workspace", DelegationFailed),
+    "DELEGATION_REFUSED": EventShape("workspace", DelegationRefused),
     "MEMORY_WRITTEN": EventShape("workspace", MemoryWritten),
     "MEMORY_FORGOTTEN": EventShape("workspace", MemoryForgotten),
+    "INSTRUCTION_TEMPLATE_SAVED": EventShape("persons", TemplateSaved),
+    "INSTRUCTION_TEMPLATE_FAILED": EventShape("persons", TemplateFailed),
+    "INSTRUCTION_TEMPLATE_ROLLED_BACK": EventShape("persons", TemplateRolledBack),
     "WORKSPACE_HEARTBEAT": EventShape("workspace", Heartbeat, journaled=False),
     "TASK_UPDATED": EventShape("workspace", TaskUpdated, journaled=False),
 }

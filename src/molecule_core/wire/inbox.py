@@ -5,55 +5,88 @@ from typing import Any
 from msgspec import Struct
 
 from molecule_core.wire.activity import attachments_of
+from molecule_core.wire.envelope import Instructions, instructions_of
+
+# Of other kinds a sender may have written what looks like the id of a task.
+_DELEGATED = ("delegation", "delegation_result")
 
 
 class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message in the inbox. `activity_id` names it in every answer; `peer_id` is the workspace that wrote it, empty
-    for a person; `arrival_workspace_id` is the seat that it came to, left out for an agent that has only one."""
+    for a person; `body` and `text` are its words, `ts` and `created_at` its time: the second names are those that older
+    agents know. `arrival_workspace_id` is `workspace_id` for an agent that sits in several, and left out otherwise."""
 
-    activity_id: str
     kind: str
+    workspace_id: str
+    peer_id: str
+    method: str
+    activity_id: str
+    ts: str
+    body: str
+    instructions: Instructions | None = None
+    """How to answer it, if the server says so."""
     text: str
     created_at: str
     arrival_workspace_id: str = ""
     intent: str = "request"
     """`request` (an answer is due), `inform` or `ack`."""
-    peer_id: str = ""
     peer_name: str = ""
     peer_role: str = ""
     user_name: str = ""
-    method: str = ""
     attempt: int = 0
     redelivered: bool = False
     """Whether it was handed out before and not acknowledged: look whether you have answered it."""
+    reminder: bool = False
+    """Whether it comes once more because nobody has answered it, whoever has acknowledged it."""
     attachments: list[dict[str, Any]] = []
     agent_card_url: str = ""
+    delegation_id: str = ""
+    """Of a task that was delegated, or of the result of one: its task_id."""
+
+    @property
+    def reply_handle(self) -> str:
+        """What names it in an answer, if it has such a name."""
+        return self.instructions.reply_handle if self.instructions is not None else ""
 
 
-def message_of(row: dict[str, Any]) -> InboxMessage:
-    """The message in a row of `GET /workspaces/{id}/activity`. Whatever may stand in the row's body."""
+def message_of(row: dict[str, Any], own: str = "") -> InboxMessage:
+    """The message in a row of `GET /workspaces/{id}/activity`. Whatever may stand in the row's body. `own`: the seat
+    that asked, whatever the row says."""
     params = _object(_object(row.get("request_body")).get("params"))
     parts = _object(params.get("message")).get("parts")
     parts = parts if isinstance(parts, list) else []
     texts = [part.get("text") for part in map(_object, parts)]
-    text = "\n".join(each for each in texts if isinstance(each, str))
+    text = "\n".join(each for each in texts if isinstance(each, str)) or _text(row.get("summary"))
+    workspace_id, created_at = own or _text(row.get("workspace_id")), _text(row.get("created_at"))
+    kind = _text(row.get("kind")) or "peer_agent"
     return InboxMessage(
-        activity_id=_text(row.get("id")),
-        arrival_workspace_id=_text(row.get("workspace_id")),
-        kind=_text(row.get("kind")) or "peer_agent",
-        text=text or _text(row.get("summary")),
-        created_at=_text(row.get("created_at")),
-        intent=_text(row.get("intent")) or "request",
+        kind=kind,
+        workspace_id=workspace_id,
         peer_id=_text(row.get("source_id")),
+        method=_text(row.get("method")),
+        activity_id=_text(row.get("id")),
+        ts=created_at,
+        body=text,
+        instructions=instructions_of(row.get("instructions")),
+        text=text,
+        created_at=created_at,
+        arrival_workspace_id=workspace_id,
+        intent=_text(row.get("intent")) or "request",
         peer_name=_text(row.get("peer_name")),
         peer_role=_text(row.get("peer_role")),
         user_name=_text(_object(params.get("metadata")).get("username")),
-        method=_text(row.get("method")),
         attempt=row["attempt"] if isinstance(row.get("attempt"), int) else 0,
         redelivered=row.get("redelivered") is True,
+        reminder=row.get("reminder") is True,
         attachments=attachments_of(parts),
         agent_card_url=_text(row.get("agent_card_url")),
+        delegation_id=_text(_metadata(params).get("delegation_id")) if kind in _DELEGATED else "",
     )
+
+
+def _metadata(params: dict[str, Any]) -> dict[str, Any]:
+    """What was said beside the words of a message."""
+    return _object(_object(params.get("message")).get("metadata"))
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Event frames carry `event`; all other frames carry `type`. Clients that know onl
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from molecule_core.wire.delegations import Progress
 from molecule_core.wire.events import WorkspaceView
 
 PROTOCOL = 1
@@ -118,6 +119,54 @@ class SnapshotChat(Struct, frozen=True):
     last: ChatHead
 
 
+class SnapshotUnanswered(Struct, frozen=True):
+    """Messages to a workspace that wait for an answer although it was due, by their `seq`: `overdue` ones, and those
+    whose agent said something `outside` and did not send it. One can be in both."""
+
+    workspace_id: str
+    overdue: list[int]
+    outside: list[int]
+
+
+class SnapshotDelegation(Struct, frozen=True, kw_only=True):
+    """A delegation that has not ended, as its events tell it. `task_preview`: at most 100 bytes; `seq`: of the row in
+    the log of its source; `life_at`: the last sign of life of its work."""
+
+    delegation_id: str
+    source_id: str
+    target_id: str
+    task_preview: str
+    status: str
+    phase: str
+    attempt: int
+    rev: int
+    seq: int
+    parent_id: str | None
+    root_id: str
+    depth: int
+    created_at: str
+    taken_at: str | None
+    life_at: str
+    deadline_at: str
+    error: str | None
+    retry_of: str | None
+    progress: Progress | None
+
+
+class SnapshotRefusal(Struct, frozen=True, kw_only=True):
+    """A delegation that a guard stopped before it began, as its event told it. `seq` and `at`: of the event."""
+
+    seq: int
+    at: str
+    source_id: str
+    target_id: str
+    task_preview: str
+    limit: str
+    use: int
+    most: int
+    remedy: str
+
+
 class SnapshotOrg(Struct, frozen=True):
     """The organisation."""
 
@@ -130,6 +179,8 @@ class SnapshotLimits(Struct, frozen=True):
 
     text_bytes: int
     name_length: int
+    reply_seconds: int
+    stuck_seconds: int
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -145,6 +196,11 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     limits: SnapshotLimits
     workspaces: list[SnapshotWorkspace]
     chats: list[SnapshotChat]
+    unanswered: list[SnapshotUnanswered]
+    delegations: list[SnapshotDelegation]
+    """Open ones, newest first, as many as the limit allows."""
+    refusals: list[SnapshotRefusal]
+    """Of the last day, newest first, as many as the limit allows."""
 
 
 class Session(Struct, frozen=True):

@@ -4,6 +4,8 @@ line, the prompt documentation and docs/tools.md are made from `TOOLS`.
 Above: the adapters. Below: `toolspec` (what a tool is) and `tooltypes` (what they take and give).
 """
 
+from molecule_core.wire import delegationtypes as tasks
+from molecule_core.wire import replytypes
 from molecule_core.wire import tooltypes as types
 from molecule_core.wire.toolspec import Annotations, Local, Route, ToolSpec
 
@@ -12,14 +14,113 @@ _READS = Annotations(read_only=True, destructive=False, idempotent=True, open_wo
 # open or destructive and changes something: an agent whose answers are so would go silent.
 _SPEAKS = Annotations(read_only=False, destructive=False, idempotent=False, open_world=False)
 
+# An answer is given once, however often it is tried.
+_ANSWERS = Annotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+
+# What has ended stays as it ended, and newer words take the place of older ones.
+_REPEATS = _ANSWERS
+
+DELEGATION = (
+    ToolSpec(
+        name="delegate_task",
+        short="Give a peer a task and wait for its result.",
+        when_to_use="Use it for work that a peer does better or beside yours, with an id from list_peers. The task "
+        "must stand alone: the peer knows nothing of your conversation. If the result comes within `wait` seconds it "
+        "is here; else you get a receipt, and the result comes into your inbox as a message: go on with other work "
+        "until then, and do not give the task again. The same task to the same peer is not begun twice while it is "
+        "open.",
+        takes=tasks.DelegateArguments,
+        gives=tasks.DelegationReceipt,
+        call=Local("delegate_task"),
+        section="a2a",
+        annotations=_SPEAKS,
+        cli="delegate",
+    ),
+    ToolSpec(
+        name="delegate_task_async",
+        short="Give a peer a task without waiting: its result comes into your inbox as a message.",
+        when_to_use="Use it for several tasks at once, and for work that takes longer than you can wait. As with "
+        "delegate_task, the task must stand alone. check_task_status tells how it stands, cancel_task ends it.",
+        takes=tasks.DelegateAsyncArguments,
+        gives=tasks.DelegationReceipt,
+        call=Local("delegate_task_async"),
+        section="a2a",
+        annotations=_SPEAKS,
+        cli="delegate --async",
+    ),
+    ToolSpec(
+        name="check_task_status",
+        short="Tell how a task stands that you gave or were given: status, time line, progress, the whole result.",
+        when_to_use="Use it when you need to know before the result comes, or to read a result again. Do not call it "
+        "in a loop: the end of a task comes into your inbox by itself. `advice` says what to do about a failure.",
+        takes=tasks.CheckArguments,
+        gives=tasks.TaskStatus,
+        call=Local("check_task_status"),
+        section="a2a",
+        annotations=_READS,
+        cli="status",
+    ),
+    ToolSpec(
+        name="cancel_task",
+        short="End a task that you gave to a peer. The peer is told.",
+        when_to_use="Use it when the result is not wanted any more. A task that has ended stays as it ended. What the "
+        "peer has done already is not undone.",
+        takes=tasks.CancelArguments,
+        gives=tasks.TaskStatus,
+        call=Local("cancel_task"),
+        section="a2a",
+        annotations=_REPEATS,
+        cli="cancel",
+    ),
+    ToolSpec(
+        name="report_progress",
+        short="Say how far you are with a task that a peer gave you.",
+        when_to_use="Use it during long work on a delegated task, each time that you begin another step: whoever waits "
+        "sees it at once, and sees that you are at work. It is no answer: your answer to the message is the result.",
+        takes=tasks.ReportArguments,
+        gives=tasks.Noted,
+        call=Local("report_progress"),
+        section="a2a",
+        annotations=_REPEATS,
+        cli=None,
+    ),
+)
+
 A2A = (
+    ToolSpec(
+        name="reply",
+        short="Answer the message that a reply handle belongs to. The message is then done.",
+        when_to_use="Use it for the answer to a message whose instructions give a reply_handle: the handle alone says "
+        "who is answered, and as which workspace. What you only write into your own conversation reaches nobody. "
+        "Answer once. If the work takes long, say so with progress true first, and answer when it is done.",
+        takes=replytypes.AnswerArguments,
+        gives=replytypes.Closed,
+        call=Local("reply"),
+        section="a2a",
+        annotations=_ANSWERS,
+        cli="reply",
+        always_load=True,
+    ),
+    ToolSpec(
+        name="decline",
+        short="Say that you will not answer the message of a reply handle, and why. The message is then done.",
+        when_to_use="Use it when you cannot or may not do what a message asks: whoever waits for an answer is told the "
+        "reason and waits no more. To ask back, or to answer in part, use `reply`.",
+        takes=replytypes.DeclineArguments,
+        gives=replytypes.Closed,
+        call=Local("decline"),
+        section="a2a",
+        annotations=_ANSWERS,
+        cli="decline",
+        always_load=True,
+    ),
     ToolSpec(
         name="reply_to_workspace",
         short="Answer a message: the person on the canvas, or a peer workspace. The message is then done.",
-        when_to_use="Use it for every answer to a message that reached you through Molecule; what you only write into "
-        "your own conversation reaches nobody. Take peer_id, arrival_workspace_id (as workspace_id) and activity_id "
-        "from the message as they are: an empty peer_id answers the person. Answer once; if the work takes long, say "
-        "so with send_message_to_user first and answer when it is done.",
+        when_to_use="Use it for every answer to a message that reached you through Molecule without a reply_handle; "
+        "what you only write into your own conversation reaches nobody. Take peer_id, arrival_workspace_id (as "
+        "workspace_id) and activity_id from the message as they are: an empty peer_id answers the person. Answer once; "
+        "if the work takes long, say so with progress true first and answer when it is done.",
         takes=types.ReplyArguments,
         gives=types.Replied,
         call=Local("reply_to_workspace"),
@@ -31,21 +132,44 @@ A2A = (
     ToolSpec(
         name="send_message_to_user",
         short="Write to the person on the canvas of your workspace, without being asked.",
-        when_to_use="Use it for what a person should know and did not ask for: progress of long work, a result that "
-        "came later, a question that you cannot decide. To answer a message use reply_to_workspace, which also "
-        "acknowledges it.",
+        when_to_use="Use it for what a person should know and did not ask for, and for questions that you cannot "
+        "decide. If you say with it that you are at what the person asked, set progress: else it counts as the answer. "
+        "To answer a message use `reply` or reply_to_workspace, which also acknowledge it.",
         takes=types.MessageArguments,
         gives=types.MessageSent,
         call=Route(
             "POST",
             "/workspaces/{workspace_id}/notify",
-            body={"message": "message", "attachments": "attachments"},
+            body={
+                "message": "message",
+                "attachments": "attachments",
+                "reply_handle": "reply_handle",
+                "progress": "progress",
+            },
             keyed=True,
         ),
         section="a2a",
         annotations=_SPEAKS,
         cli=None,
         always_load=True,
+    ),
+    ToolSpec(
+        name="present_options",
+        short="Ask the person on the canvas of your workspace a question, with buttons to answer it.",
+        when_to_use="Use it when a person must choose between a few things that you can name. The choice comes back as "
+        "a message of its own, with the text of the option; the person may also write something else. Do not wait for "
+        "it: go on with other work, or end your turn.",
+        takes=replytypes.OptionsArguments,
+        gives=types.MessageSent,
+        call=Route(
+            "POST",
+            "/workspaces/{workspace_id}/options",
+            body={"question": "question", "options": "options"},
+            keyed=True,
+        ),
+        section="a2a",
+        annotations=_SPEAKS,
+        cli=None,
     ),
     ToolSpec(
         name="list_peers",
@@ -107,6 +231,7 @@ A2A = (
         annotations=_SPEAKS,
         cli=None,
     ),
+    *DELEGATION,
 )
 
 # It is lent to the caller: nobody else is given it for a while.
@@ -119,8 +244,9 @@ INBOX = (
         name="wait_for_message",
         short="Wait until a message comes for you, and return it.",
         when_to_use="Use it when you have nothing else to do, and to fetch messages where your host does not show them "
-        "by itself. Answer what it returns with reply_to_workspace, or with inbox_pop if it needs no answer: until "
-        "then the message counts as unhandled and comes again. If the time is over, call it again.",
+        "by itself. Answer what it returns as its instructions say (`reply`, or reply_to_workspace), or acknowledge it "
+        "with inbox_pop if it needs no answer: until then it counts as unhandled and comes again. If the time is over, "
+        "call it again.",
         takes=types.WaitArguments,
         gives=types.Waited,
         call=Local("wait_for_message"),
@@ -146,7 +272,7 @@ INBOX = (
         name="inbox_pop",
         short="Acknowledge a message that needs no answer, so that it does not come again.",
         when_to_use="Use it for messages that only inform you, and for those that you have dealt with in another way. "
-        "reply_to_workspace with the activity_id acknowledges by itself.",
+        "`reply`, `decline`, and reply_to_workspace with the activity_id acknowledge by themselves.",
         takes=types.PopArguments,
         gives=types.Popped,
         call=Local("inbox_pop"),

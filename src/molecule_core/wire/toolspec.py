@@ -252,6 +252,22 @@ class Runtime(Enum):
     """LangChain, OpenAI Agents, Pydantic AI, the command line."""
 
 
+# How the names begin that programs give themselves, and that workspaces have as their runtime.
+_BEGINNINGS = (
+    ("claude", Runtime.CLAUDE_CODE),
+    ("codex", Runtime.CODEX),
+    ("gemini", Runtime.GEMINI_CLI),
+    ("opencode", Runtime.OPENCODE),
+    ("cline", Runtime.CLINE),
+)
+
+
+def runtime_named(name: str) -> Runtime:
+    """How a program of this name calls tools; one that is not known calls them by their bare names."""
+    lowered = name.lower()
+    return next((runtime for start, runtime in _BEGINNINGS if lowered.startswith(start)), Runtime.BARE)
+
+
 SERVER_NAME = "molecule"
 """What our server is called in the configuration of a host, and so in the names of its tools."""
 

@@ -29,6 +29,21 @@ Attempt = Annotated[
     ),
 ]
 
+Handle = Annotated[
+    str,
+    Meta(
+        pattern=_ID,
+        description="The reply_handle in the instructions of the message that this answers, if it has one.",
+    ),
+]
+Progress = Annotated[
+    bool,
+    Meta(
+        description="True: you only say that you are at it. The message stays open, and you have more time to answer "
+        "it."
+    ),
+]
+
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What every tool's arguments have in common."""
@@ -71,6 +86,8 @@ class ReplyArguments(Arguments, frozen=True):
         ),
     ] = "inform"
     attempt: Attempt = 0
+    reply_handle: Handle = ""
+    progress: Progress = False
 
 
 class Replied(Struct, frozen=True, kw_only=True):
@@ -94,6 +111,8 @@ class MessageArguments(Arguments, frozen=True):
         list[dict[str, Any]],
         Meta(max_length=10, description="Files that you have uploaded: {uri, name, mimeType?, size?} each."),
     ] = []
+    reply_handle: Handle = ""
+    progress: Progress = False
     workspace_id: Seat = ""
 
 

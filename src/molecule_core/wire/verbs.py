@@ -4,7 +4,7 @@ Above: whoever runs tools (agent, command line, LangChain, the server's own MCP 
 its own for some of them. Below: anything that can make one request as a workspace.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -12,7 +12,9 @@ import msgspec
 
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.text import is_client_id, shorten
+from molecule_core.wire import replytypes
 from molecule_core.wire import tooltypes as types
+from molecule_core.wire.envelope import asked as asked_for
 from molecule_core.wire.inbox import InboxMessage, message_of
 from molecule_core.wire.toolspec import ToolError
 
@@ -23,7 +25,10 @@ come again while somebody still waits."""
 _POLL_SECONDS = 25
 _LONGEST_KEY = 128
 _SUMMARY_LENGTH = 200
+_HANDLE_SHOWN = 64
 _TEXTS = ("a2a_receive", "a2a_send")
+# What hosts call a call of a tool: a repetition of it carries the same name.
+_CALL_NAMES = ("claudecode/toolUseId",)
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
 
@@ -48,31 +53,63 @@ def key_headers(key: str) -> dict[str, str]:
     return {"idempotency-key": key} if is_client_id(key, _LONGEST_KEY) else {}
 
 
+def call_name(meta: Mapping[str, Any]) -> str:
+    """The name that an agent's host gives one call of a tool, by what it tells beside the arguments; empty if none."""
+    for name in _CALL_NAMES:
+        given = meta.get(name)
+        if isinstance(given, str) and is_client_id(given, _LONGEST_KEY):
+            return given
+    return ""
+
+
 # -- answering ---------------------------------------------------------------------------------------------------------
 
 
-async def reply(speaks: Speaks, own: str, given: types.ReplyArguments, key: str = "") -> dict[str, Any]:
+async def reply(
+    speaks: Speaks, own: str, given: types.ReplyArguments, key: str = "", *, fits: bool = False
+) -> dict[str, Any]:
     """Answers a person or a peer, and acknowledges what was answered. The answer leaves only from the seat that the
-    message came to, and only to whom it came from. Raises ToolError."""
+    message came to, and only to whom it came from. `fits`: the handle is known to name the message of `activity_id`;
+    else the handle alone says what is answered, and the server settles it. Raises ToolError."""
     if given.activity_id:
         await _check_route(speaks, own, given)
+    if given.reply_handle and not fits:
+        given = msgspec.structs.replace(given, activity_id="")
     if given.peer_id:
         sent = await _to_peer(speaks, own, given, key)
     else:
-        notice = {"message": given.text, **({"in_reply_to": given.activity_id} if given.activity_id else {})}
+        notice = {"message": given.text, **_about(given)}
         sent = await speaks.call("POST", f"/workspaces/{own}/notify", body=notice, headers=key_headers(key))
-    note = await _acknowledged(speaks, own, given)
+    # A server that took a handle has settled the message that it names, with the answer: nothing is left to be told.
+    closes = bool(given.activity_id or given.reply_handle) and not given.progress
+    tells = closes and bool(given.activity_id)
+    note = await _acknowledged(speaks, own, given.activity_id, given.attempt) if tells else ""
     replied = types.Replied(
         status=_text(sent, "status") or "sent",
         workspace_id=own,
         peer_id=given.peer_id,
         activity_id=_text(sent, "activity_id"),
-        acknowledged=bool(given.activity_id) and not note,
+        acknowledged=closes and not note,
         answer=_said(sent),
         note=note,
     )
     told: dict[str, Any] = msgspec.to_builtins(replied)
     return told
+
+
+def _about(given: types.ReplyArguments) -> dict[str, Any]:
+    """Which message an answer belongs to, and whether it is one."""
+    told = {"in_reply_to": given.activity_id, "reply_handle": given.reply_handle, "progress": given.progress}
+    return {name: value for name, value in told.items() if value}
+
+
+def refuse_two_messages(activity_id: str, handle: str) -> ToolError:
+    """What a call is told that names two messages."""
+    return ToolError(
+        f"activity_id {activity_id} and reply_handle {shorten(handle, _HANDLE_SHOWN)} are of two messages; give the "
+        "one that you answer.",
+        "two_messages",
+    )
 
 
 async def _check_route(speaks: Speaks, own: str, given: types.ReplyArguments) -> None:
@@ -105,9 +142,7 @@ async def check_own(speaks: Speaks, own: str, activity_id: str) -> str:
 async def _to_peer(speaks: Speaks, own: str, given: types.ReplyArguments, key: str) -> Any:
     if given.peer_id == own:
         raise ToolError("peer_id is your own workspace; name the peer that wrote to you.", "wrong_peer")
-    metadata: dict[str, str] = {"intent": given.intent}
-    if given.activity_id:
-        metadata["in_reply_to"] = given.activity_id
+    metadata: dict[str, Any] = {"intent": given.intent, **_about(given)}
     message: dict[str, Any] = {
         "role": "agent",
         "parts": [{"kind": "text", "text": given.text}],
@@ -140,12 +175,10 @@ async def _note_sent(speaks: Speaks, own: str, given: types.ReplyArguments, enve
         return
 
 
-async def _acknowledged(speaks: Speaks, own: str, given: types.ReplyArguments) -> str:
-    """Why the message could not be acknowledged; empty if it was, or if none is named."""
-    if not given.activity_id:
-        return ""
+async def _acknowledged(speaks: Speaks, own: str, activity_id: str, attempt: int) -> str:
+    """Why the message could not be acknowledged; empty if it was."""
     try:
-        await _ack(speaks, own, given.activity_id, given.attempt)
+        await _ack(speaks, own, activity_id, attempt)
     except ToolError as error:
         return f"Your answer was sent, do not send it again. The message could not be acknowledged: {error.text}"
     return ""
@@ -165,6 +198,54 @@ def _said(answer: Any) -> str:
     holders = [result, *(artifacts if isinstance(artifacts, list) else ())]
     parts = [part for each in holders if isinstance(each, dict) for part in _list(each.get("parts"))]
     return "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+
+
+# -- answering by handle -----------------------------------------------------------------------------------------------
+
+
+async def answer(
+    speaks: Speaks, own: str, given: replytypes.AnswerArguments, key: str = "", attempt: int = 0
+) -> dict[str, Any]:
+    """Answers the message of a handle; `attempt`: under which it is held, if that is known. Raises ToolError."""
+    told: dict[str, Any] = {"handle": given.handle, "text": given.text}
+    if given.progress:
+        told["progress"] = True
+    if given.attachments:
+        told["attachments"] = given.attachments
+    sent = await speaks.call("POST", f"/workspaces/{own}/reply", body=told, headers=key_headers(key))
+    return await _closed(speaks, own, sent, "" if given.progress else "answered", attempt)
+
+
+async def decline(
+    speaks: Speaks, own: str, given: replytypes.DeclineArguments, key: str = "", attempt: int = 0
+) -> dict[str, Any]:
+    """Says that the message of a handle will not be answered. Raises ToolError."""
+    told = {"handle": given.handle, "reason": given.reason}
+    sent = await speaks.call("POST", f"/workspaces/{own}/decline", body=told, headers=key_headers(key))
+    return await _closed(speaks, own, sent, "declined", attempt)
+
+
+async def _closed(speaks: Speaks, own: str, sent: Any, state: str, attempt: int) -> dict[str, Any]:
+    """What became of the message; what is closed is acknowledged too. `state`: what the server means that says none,
+    empty for progress."""
+    answers = _text(sent, "answers")
+    acknowledged = isinstance(sent, dict) and sent.get("acknowledged") is True
+    note = ""
+    if state and answers and not acknowledged:
+        note = await _acknowledged(speaks, own, answers, attempt)
+        acknowledged = not note
+    closed = replytypes.Closed(
+        status=_text(sent, "status") or "sent",
+        workspace_id=own,
+        activity_id=_text(sent, "activity_id"),
+        answers=answers,
+        peer_id=_text(sent, "peer_id"),
+        state=_text(sent, "state") or state or "open",
+        acknowledged=acknowledged,
+        note=note,
+    )
+    told: dict[str, Any] = msgspec.to_builtins(closed)
+    return told
 
 
 # -- reading back ------------------------------------------------------------------------------------------------------
@@ -247,17 +328,19 @@ async def wait(
             await progress(passed, seconds, "no message yet")
 
 
-async def claim(speaks: Speaks, own: str, seconds: float, *, lease: int = LEASE_SECONDS) -> InboxMessage | None:
+async def claim(
+    speaks: Speaks, own: str, seconds: float, *, lease: int = LEASE_SECONDS, several: bool = False
+) -> InboxMessage | None:
     """The same with one question, which a server does not hold for ever. Raises ToolError."""
     held = int(min(max(0.0, seconds) + 0.999, _POLL_SECONDS))
-    query = {"claim": lease, "limit": 1, "wait": held, "include": "peer_info"}
+    query = {"claim": lease, "limit": 1, "wait": held, "include": asked_for(several=several)}
     rows = await speaks.call("GET", f"/workspaces/{own}/activity", query=query)
     return message_of(rows[0]) if rows else None
 
 
-async def peek(speaks: Speaks, own: str, limit: int) -> list[InboxMessage]:
+async def peek(speaks: Speaks, own: str, limit: int, *, several: bool = False) -> list[InboxMessage]:
     """The messages that nobody handled, oldest first; none of them is taken. Raises ToolError."""
-    query = {"waiting": "true", "limit": limit, "include": "peer_info"}
+    query = {"waiting": "true", "limit": limit, "include": asked_for(several=several)}
     return [message_of(row) for row in await speaks.call("GET", f"/workspaces/{own}/activity", query=query)]
 
 

@@ -14,7 +14,7 @@ LATE = {
     "cli": ("",),
     "entry": ("",),
     "agent.main": ("agent.engine",),
-    "server": ("store.postgres", "store.listen", "store.nats"),
+    "standing": ("store.postgres", "store.listen", "store.nats"),
 }
 
 

@@ -1,0 +1,40 @@
+/** A clock of whole seconds for what runs. It stands still while nothing on the page runs, and while nobody looks. */
+
+import { useCallback, useSyncExternalStore } from "react";
+
+const STEP_MS = 1_000;
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+let now = Date.now();
+
+const tick = (): void => {
+  if (document.visibilityState !== "visible") return;
+  now = Date.now();
+  for (const listener of [...listeners]) listener();
+};
+
+function subscribe(listener: () => void): () => void {
+  if (listeners.size === 0) {
+    now = Date.now();
+    timer = setInterval(tick, STEP_MS);
+    document.addEventListener("visibilitychange", tick);
+  }
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    document.removeEventListener("visibilitychange", tick);
+  };
+}
+
+/** The time now, new every second while `runs`. */
+export function useSeconds(runs: boolean): number {
+  const watch = useCallback((listener: () => void) => (runs ? subscribe(listener) : () => undefined), [runs]);
+  return useSyncExternalStore(watch, () => now);
+}
+
+/** Whether anything keeps the clock going. */
+export function secondsRun(): boolean {
+  return listeners.size > 0;
+}

@@ -1,0 +1,47 @@
+"""`molecule bridge`: a program that is no host of MCP keeps a seat. docs/agents.md lists its settings."""
+
+import asyncio
+import logging
+import os
+import sys
+
+import click
+
+from molecule_core.agent.bridges.main import Wanted, run
+from molecule_core.agent.bridges.settings import read_bridge_wishes
+from molecule_core.agent.config import BadConfiguration, read_configuration, with_only
+from molecule_core.ground.errors import CommandFailed
+from molecule_core.ground.logs import hide, set_up_logs
+
+
+@click.group("bridge")
+def command() -> None:
+    """Let a program that is no host of MCP keep a seat."""
+
+
+@command.command("command", context_settings={"ignore_unknown_options": True})
+@click.argument("program", nargs=-1, type=click.UNPROCESSED)
+@click.option("--workspace", help="Which of the workspaces in MOLECULE_WORKSPACES to carry.")
+@click.option(
+    "--preamble", is_flag=True, help="Before each message, tell how people and peers are reached from a shell."
+)
+@click.option("--shell", is_flag=True, help="PROGRAM is one line for /bin/sh; left out: no shell ever reads it.")
+@click.option("--stream", is_flag=True, help="One process for all messages, in lines of JSON, instead of one for each.")
+@click.option("--until-eof", is_flag=True, help="End when standard input ends, and so with whoever started it.")
+def per_message(program: tuple[str, ...], workspace: str | None, **flags: bool) -> None:
+    """Start PROGRAM for each message: the message on its standard input, what it prints is its final text.
+
+    The final text is kept as the draft of the answer, unless the program has answered by `molecule reply` or another
+    tool; the workspace's settings say whether drafts are sent at once. As which workspace is said by the environment,
+    as for `molecule mcp`. Ends with 0 after a signal, 2 if it is called wrongly, 3 if the server refuses the token."""
+    try:
+        configuration = with_only(read_configuration(os.environ), workspace)
+        wanted = Wanted(command=program, wishes=read_bridge_wishes(os.environ), **flags)
+        for seat in configuration.seats:
+            hide(seat.token)
+        set_up_logs("debug" if configuration.wishes.verbose else "info", "text")
+        for name in ("httpx2", "httpcore2", "asyncio"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        sys.exit(asyncio.run(run(configuration, wanted, os.environ)))
+    except BadConfiguration as error:
+        raise CommandFailed(reason=error) from None

@@ -1,0 +1,40 @@
+"""What verbs have in common that speak to a running server as its admin: their flags, and how they fail."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+import msgspec
+
+from molecule_core.cli.options import ADMIN_TOKEN_FILE, admin_token, settings_from, state_options
+from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.ground.errors import CommandFailed
+from molecule_core.ground.settings import environment, own_admin_token
+
+Work = Callable[[Api], Awaitable[None]]
+
+
+def operating(command: Any) -> Any:
+    """The flags of such a verb."""
+    return state_options(click.option("--port", type=int, help="Of the running server.  [default: 8080]")(command))
+
+
+def run(work: Work, flags: dict[str, Any]) -> None:
+    """Does something as the admin of the running server. Raises CommandFailed."""
+    settings = settings_from(**flags)
+    if not own_admin_token(environment()) and not (settings.state / ADMIN_TOKEN_FILE).exists():
+        raise CommandFailed(reason=f"{settings.state} holds no admin token; name the right --state-dir")
+    asyncio.run(_with_api(work, settings.url, admin_token(settings)))
+
+
+async def _with_api(work: Work, url: str, token: str) -> None:
+    async with Api(url, token) as api:
+        try:
+            await work(api)
+        except NoAnswer:
+            raise CommandFailed(reason=f"no server answers on {url}; start it, or name its --port") from None
+        except ApiError as error:
+            raise CommandFailed(reason=error.problem.get("error", error)) from None
+        except (msgspec.DecodeError, TypeError, KeyError):
+            raise CommandFailed(reason=f"what answers on {url} is no Molecule server; name its --port") from None

@@ -1,0 +1,81 @@
+"""A caller that waits for its delegation: it gets the result here, or the inbox gets it; one of both, never both.
+
+Above: `edges/delegations.py`, `edges/delegated.py`. Below: the writer and the reader of delegations.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from molecule_core.delegations.model import Delegation, Receipt, Taken
+from molecule_core.delegations.reader import DelegationReader
+from molecule_core.delegations.writer import DelegationWriter
+from molecule_core.ground.errors import MoleculeError
+
+T = TypeVar("T")
+_log = logging.getLogger("molecule.delegations")
+
+
+class Awaiting:
+    """Waits in the name of callers. Whoever leaves, at whatever moment, leaves the result to the inbox."""
+
+    def __init__(self, writer: DelegationWriter, reader: DelegationReader) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def begun(self, beginning: "asyncio.Future[Receipt]") -> Receipt:
+        """The receipt of a delegation, whose caller may hold its result from the first moment on. Raises as beginning
+        it does."""
+        return await self._unless_left(beginning, lambda receipt: self._let_go(receipt.row, receipt.held_until))
+
+    async def end(self, row: Delegation, seconds: int, held_until: int = 0, *, for_end: bool = True) -> Taken:
+        """What a delegation has come to, as soon as that is so within these seconds; with `for_end` False also how it
+        stands, as soon as it stands otherwise."""
+        until = held_until or await self._unless_left(
+            self._writer.hold(row, seconds), lambda held: self._let_go(row, held)
+        )
+        if not until:
+            return await self._writer.take(await self._reader.one(row.org_id, row.id), 0)
+        has_taken = False
+        try:
+            now = await self._reader.wait(row, seconds, for_end=for_end)
+            if now.open:
+                return Taken(now, "", "")
+            taken = await self._writer.take(now, until)
+            has_taken = True
+            return taken
+        finally:
+            if not has_taken:
+                await asyncio.shield(self._later(self._let_go(row, until)))
+
+    async def _unless_left(self, work: Awaitable[T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> T:
+        """What a command gives. It is not stopped when its caller leaves: what it has written is undone then."""
+        running = asyncio.ensure_future(work)
+
+        def left(done: "asyncio.Future[T]") -> None:
+            if not done.cancelled() and done.exception() is None:
+                self._later(undo(done.result()))
+
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            running.add_done_callback(left)
+            raise
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """A task of its own: the caller may be gone."""
+        task = asyncio.ensure_future(work)
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+        return task
+
+    async def _let_go(self, row: Delegation, until: int) -> None:
+        """Nobody waits any more. If that cannot be written, the hold ends by its time."""
+        if not until:
+            return
+        try:
+            await self._writer.let_go(row, until)
+        except MoleculeError as error:
+            _log.warning("the result of delegation %s is held until its time is over: %s", row.id, error)

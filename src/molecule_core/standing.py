@@ -1,0 +1,102 @@
+"""What a server stands on: time and chance, its store, wake-ups, and the other processes of the same store.
+
+Above: `server`, which wires everything else to it. Below: store, ground.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+
+from molecule_core.ground.clock import Clock, SystemClock
+from molecule_core.ground.errors import BadSettings, MoleculeError
+from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
+from molecule_core.ground.settings import Settings
+from molecule_core.store.bus import Bus, Link
+from molecule_core.store.database import Store
+from molecule_core.store.mirrors import Mirrors
+from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
+from molecule_core.store.wakeups import Wakeups
+
+_log = logging.getLogger("molecule.server")
+
+
+class Standing:
+    """A store that is chosen by the settings, and who hears of its changes."""
+
+    def __init__(self, settings: Settings, *, clock: Clock | None, randomness: Randomness | None) -> None:
+        self.settings = settings
+        self._clock = clock or SystemClock()
+        self._randomness = randomness or SystemRandomness()
+        self._ids = Ids(self._clock, self._randomness)
+        self.process = f"{self._randomness.bits(40):010x}"
+        """Tells this process from others of the same store."""
+        self.outdated: MoleculeError | None = None
+        """Why this process can only end: a newer Molecule has brought the store forward."""
+        self.when_outdated: Callable[[], None] = lambda: None
+        again = settings.limits.look_again_seconds if settings.database else None
+        self.wakeups = Wakeups(self._clock, look_again_seconds=again)
+        self.bus: Bus | None = None
+        self._mirrors = Mirrors(self.wakeups.ring)
+        self.store = self._choose_store()
+
+    def _choose_store(self) -> Store:
+        limits = self.settings.limits
+        if self.settings.database:
+            from molecule_core.store.postgres import PostgresStore
+
+            return PostgresStore(
+                self.settings.database,
+                clock=self._clock,
+                ids=self._ids,
+                limits=limits,
+                ring=self._ring_everywhere,
+                mirrors=self._mirrors,
+                outdated=self._end_as_outdated,
+                copies=self.settings.state,
+            )
+        if self.settings.nats:
+            raise BadSettings(reason="nats wakes other processes on one PostgreSQL; set database too, or leave it out")
+        path = self.settings.state / DATABASE_FILE
+        return SqliteStore(path, clock=self._clock, ids=self._ids, limits=limits, ring=self.wakeups.ring)
+
+    def _choose_link(self) -> Link:
+        """What carries wake-ups to other processes."""
+        if self.settings.nats:
+            try:
+                from molecule_core.store.nats import NatsLink
+            except ImportError:
+                raise BadSettings(reason="nats needs a package: pip install 'molecule-core[nats]'") from None
+            return NatsLink(self.settings.nats, self.store.epoch)
+        from molecule_core.store.listen import PostgresLink
+
+        return PostgresLink(self.settings.database)
+
+    def _ring_everywhere(self, keys: Iterable[str]) -> None:
+        keys = set(keys)
+        self.wakeups.ring(keys)
+        if self.bus is not None:
+            self.bus.tell(keys)
+
+    def _end_as_outdated(self, error: MoleculeError) -> None:
+        if self.outdated is None:
+            self.outdated = error
+            _log.error("this process ends: %s", error.text)
+            self.when_outdated()
+
+    async def _open_to_others(self) -> None:
+        """From here on this process hears what others ring, and they hear it."""
+        self.bus = Bus(
+            self._choose_link(),
+            self.wakeups,
+            process=self.process,
+            clock=self._clock,
+            randomness=self._randomness,
+            check_seconds=self.settings.limits.look_again_seconds,
+        )
+        await self.bus.open()
+
+    def _how_others_are_heard(self) -> str | None:
+        """What `/ready` says of wake-ups by other processes; nothing where there are none."""
+        if self.bus is None:
+            return None
+        every = f"degraded: looking again every {self.settings.limits.look_again_seconds} s"
+        return "listening" if self.bus.listening else every

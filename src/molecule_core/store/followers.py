@@ -1,0 +1,70 @@
+"""Facts rise: what a command says has happened is heard by other nouns, in the same transaction and in a fixed order.
+
+A writer puts facts on its write set and knows nobody who hears them. Who hears is registered in `server.py` alone, and
+the table is printed in docs/order.md. A follower reads and decides as a command does (it is a generator, and sees the
+store as it was before the group), but it never refuses: one that raises has made a mistake, and nothing of the command
+is written. The keys of the command must protect what its followers change.
+
+Above: `server.py`, the two engines. Below: `database`.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from molecule_core.store.database import Decision, Follower, Followers, T, WriteSet
+
+# Facts cause facts; a circle of them must end as a mistake, not as a server that hangs.
+MOST_FACTS = 64
+
+
+class FollowerTable(Followers):
+    """Who follows which kind of fact."""
+
+    def __init__(self) -> None:
+        self._rows: dict[type, dict[str, Follower]] = {}
+
+    def follow(self, fact: type, name: str, follower: Follower) -> None:
+        row = self._rows.setdefault(fact, {})
+        if name in row:
+            raise LookupError(f"{name} follows {fact.__name__} already")
+        row[name] = follower
+
+    def table(self) -> list[tuple[str, tuple[str, ...]]]:
+        return [(fact.__name__, tuple(row)) for fact, row in self._rows.items() if row]
+
+    def printed(self) -> str:
+        rows = [f"| `{fact}` | {', '.join(f'`{name}`' for name in names)} |" for fact, names in self.table()]
+        return "\n".join(("| fact | followers, in this order |", "|---|---|", *rows))
+
+    def after(self, org_id: str, written: WriteSet[T]) -> Decision[T]:
+        """What a command has decided, with what its followers add. Raises LookupError if facts cause facts without an
+        end."""
+        whole = WriteSet(
+            written.answer, [*written.writes], [*written.events], written.rings, written.then, written.refusal
+        )
+        waiting, heard = deque(written.facts), 0
+        while waiting:
+            heard += 1
+            if heard > MOST_FACTS:
+                raise LookupError(f"a command has more than {MOST_FACTS} facts: do they cause each other?")
+            fact = waiting.popleft()
+            for follower in self._rows.get(type(fact), {}).values():
+                more = yield from follower(org_id, fact)
+                whole.writes += more.writes
+                whole.events += more.events
+                whole.rings += more.rings
+                whole.then = both(whole.then, more.then)
+                waiting.extend(more.facts)
+        return whole
+
+
+def both(first: Callable[[], None] | None, second: Callable[[], None] | None) -> Callable[[], None] | None:
+    """Two things that are to happen after a commit, as one."""
+    if first is None or second is None:
+        return first or second
+
+    def run() -> None:
+        first()
+        second()
+
+    return run

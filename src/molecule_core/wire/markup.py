@@ -1,0 +1,69 @@
+"""The one place where XML is written: what stands around a message that a model reads as text.
+
+Whatever a body, a name or a card holds, the result parses to exactly one `<instructions>` and one `<body>`, and read as
+plain text neither `<instructions` nor `</body` stands in it a second time. A naive builder breaks on most hostile
+texts, and escaping alone on two of five: control characters, lone surrogates and carriage returns need more.
+
+Above: `envelope`, the agent's words. Below: nothing.
+"""
+
+import re
+from collections.abc import Mapping
+
+ATTRIBUTES = (
+    *("kind", "workspace_id", "watching_as", "arrival_workspace_id", "peer_id", "peer_name", "peer_role"),
+    *("user_name", "method", "intent", "activity_id", "ts", "attempt", "reply_tool", "reply_handle", "pushes"),
+    *("redelivered", "attachments", "delegation_id"),
+)
+"""The attributes that a `<channel>` may have, in their order. `source` is never ours to write: the host adds it."""
+
+REPLACEMENT = "\ufffd"
+# All that XML 1.0 has no way to write: control characters, surrogates, two that are none.
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What a model may take for `<`: legal text, which a numeric reference carries without looking like a tag.
+_LOOKALIKES = re.compile("[\uff1c\ufe64\u2039\u276e\u3008\u27e8\u2329]")
+_LINE_ENDS = {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;", '"': "&quot;"}
+_IN_ATTRIBUTES = re.compile('[\t\n\r"]')
+
+
+def clean(text: str) -> str:
+    """A text that XML can carry, and that comes out of a parser as it went in: what is illegal becomes U+FFFD, every
+    end of a line one `\\n`."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _ILLEGAL.sub(REPLACEMENT, text)
+
+
+def escaped(text: str) -> str:
+    """A text as the content of an element."""
+    text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text if text.isascii() else _LOOKALIKES.sub(_reference, text)
+
+
+def quoted(value: str) -> str:
+    """A text as the value of an attribute, with its quotes: blanks that a parser would change are references."""
+    plain = _ILLEGAL.sub(REPLACEMENT, value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f'"{_IN_ATTRIBUTES.sub(_of_table, _LOOKALIKES.sub(_reference, plain))}"'
+
+
+def block(instructions: str, body: str) -> str:
+    """What we send where a host writes the outer `<channel>` itself: one instructions, one body."""
+    return f"<instructions>{escaped(instructions)}</instructions>\n<body>{escaped(body)}</body>"
+
+
+def channel(attributes: Mapping[str, str], instructions: str, body: str) -> str:
+    """The whole tag, for hosts that take text as it is. Raises ValueError for an attribute that is not in the list:
+    names are chosen by us, never by what somebody sent."""
+    unknown = [name for name in attributes if name not in ATTRIBUTES]
+    if unknown:
+        raise ValueError(f"<channel> has no attribute {unknown[0]!r}; wire/markup.py lists those it has")
+    written = "".join(f" {name}={quoted(attributes[name])}" for name in ATTRIBUTES if name in attributes)
+    return f"<channel{written}>\n{block(instructions, body)}\n</channel>"
+
+
+def _reference(found: "re.Match[str]") -> str:
+    return f"&#{ord(found[0])};"
+
+
+def _of_table(found: "re.Match[str]") -> str:
+    return _LINE_ENDS[found[0]]

@@ -1,0 +1,139 @@
+"""What a bridge tells the server, and when it begins no further message. The server is a stand-in, and time stands
+still."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from molecule_core.agent.bridges.command import Bridge, Runs
+from molecule_core.agent.bridges.outbox import Outbox, Outcome
+from molecule_core.agent.bridges.settings import BridgeWishes
+from molecule_core.agent.inbox import Inbox
+from molecule_core.agent.membership import Membership
+from molecule_core.client.api import ApiError, NoAnswer
+from tests.agent.letters import letter
+from tests.clocks import FakeClock, SeededRandomness, settle
+from tests.journeys.patience import bounded
+from tests.requirements import requirement
+
+
+class Seat:
+    """A seat whose server keeps a log, and may lose its answers or refuse."""
+
+    id = "w-1"
+    state = "leading"
+
+    def __init__(self) -> None:
+        self.log: list[dict[str, Any]] = []
+        self.drafts: list[tuple[str, str]] = []
+        self.handled: list[tuple[str, int]] = []
+        self.fails: list[Exception] = []
+
+    def api(self) -> "Seat":
+        return self
+
+    async def get(self, path: str, **query: Any) -> Any:
+        return [row for row in self.log if row["activity_type"] == query["type"]]
+
+    async def post(self, path: str, body: Any) -> Any:
+        if path.endswith("/draft"):
+            self.drafts.append((path.split("/")[4], body["text"]))
+        else:
+            self.log.append(body)
+        if self.fails:
+            raise self.fails.pop()
+        return {"state": "answered_outside"}
+
+    async def handle(self, activity_id: str, attempt: int) -> bool:
+        self.handled.append((activity_id, attempt))
+        return True
+
+
+@pytest.fixture
+def seat() -> Seat:
+    """A seat of its own."""
+    return Seat()
+
+
+def bridge_of(place: Path, seat: Seat, inbox: Inbox, clock: FakeClock, **wishes: int) -> tuple[Bridge, Outbox]:
+    """A bridge, whose program is never started, and its outbox."""
+    outbox = Outbox(place, seat.id)
+    outbox.load()
+    bridge = Bridge(
+        cast(Membership, seat),
+        inbox,
+        outbox,
+        cast(Runs, None),
+        clock=clock,
+        randomness=SeededRandomness(),
+        wishes=BridgeWishes(**wishes),
+    )
+    return bridge, outbox
+
+
+FAILED = Outcome(activity_id="m-1", kind="failed", run=1, text="no tea", attempt=2)
+
+
+@requirement("G17")
+@pytest.mark.parametrize("lives", [1, 2])
+async def test_a_failure_whose_report_got_no_answer_is_told_once(
+    seat: Seat, clock: FakeClock, tmp_path: Path, lives: int
+) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    outbox.put(FAILED)
+    seat.fails = [NoAnswer("cut off after it was written")]
+    with pytest.raises(NoAnswer):
+        await bridge.tell(outbox.outcomes[0])
+    if lives == 2:
+        bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    await bridge.tell(outbox.outcomes[0])
+    assert [row["request_body"] for row in seat.log] == [{"activity_id": "m-1", "run": 1, "kind": "failed"}]
+    assert (seat.handled, outbox.outcomes) == ([("m-1", 2)], [])
+
+
+@requirement("G17")
+async def test_a_draft_that_the_server_refuses_for_good_is_let_go_and_one_that_it_may_take_later_is_kept(
+    seat: Seat, clock: FakeClock, tmp_path: Path
+) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
+    for status in (401, 429, 503):
+        seat.fails = [ApiError(status, {"error": "later"})]
+        with pytest.raises(ApiError):
+            await bridge.tell(outbox.outcomes[0])
+        assert (len(outbox.outcomes), seat.handled) == (1, [])
+    seat.fails = [ApiError(404, {"error": "no such message"})]
+    await bridge.tell(outbox.outcomes[0])
+    assert (outbox.outcomes, seat.handled) == ([], [("m-1", 1)])
+
+
+@requirement("G17")
+async def test_what_wants_no_answer_gets_none_and_an_interrupted_turn_is_not_acknowledged(
+    seat: Seat, clock: FakeClock, tmp_path: Path
+) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="thanks", request=False))
+    outbox.put(Outcome(activity_id="m-2", kind="said", run=1, text=""))
+    outbox.put(Outcome(activity_id="m-3", kind="interrupted", run=1, text="the bridge was killed"))
+    await bridge.flush()
+    assert seat.drafts == []
+    assert [id_ for id_, _ in seat.handled] == ["m-1", "m-2"]
+    assert [row["error_detail"] for row in seat.log] == ["the bridge was killed"]
+    assert outbox.outcomes == []
+
+
+@requirement("O2", "G17")
+async def test_no_message_is_begun_while_the_outbox_is_full(seat: Seat, clock: FakeClock, tmp_path: Path) -> None:
+    inbox = Inbox()
+    inbox.add(letter("w-1", activity_id="m-9"))
+    bridge, outbox = bridge_of(tmp_path, seat, inbox, clock, outbox_messages=1)
+    outbox.put(FAILED)
+    next_one = asyncio.create_task(bridge._next())
+    await settle()
+    await clock.advance(5)
+    assert not next_one.done()
+    await bridge.tell(outbox.outcomes[0])
+    await clock.advance(5)
+    assert (await bounded(next_one)).message.activity_id == "m-9"

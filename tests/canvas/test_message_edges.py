@@ -1,0 +1,56 @@
+"""The work that agents give each other, as lines on the map."""
+
+from playwright.async_api import Page, expect
+
+from tests.canvas.desk import Desk
+from tests.canvas.working import Begin, answer_work, by_http, take_work
+
+SOON_MS = 500
+"""Whatever the machine does besides, for the best of three."""
+
+
+async def on_the_map(desk: Desk, path: str = "/app/org") -> Page:
+    """The map, live and without lines."""
+    page = await desk.open(path)
+    await expect(page.get_by_role("banner")).to_contain_text("Live")
+    await page.get_by_role("group", name="Map of the organisation").wait_for()
+    await expect(page.locator("[data-edge]")).to_have_count(0)
+    return page
+
+
+async def test_work_is_a_line_on_the_map_that_tells_how_it_stands(desk: Desk, begin: Begin) -> None:
+    stage = desk.stage
+    page = await on_the_map(desk)
+    await begin(stage, "Lead", "Engineering", "Dig")
+    await expect(page.locator("[data-edge=waiting]")).to_have_count(1, timeout=SOON_MS)
+    await take_work(stage, "Engineering")
+    await expect(page.locator("[data-edge=working]")).to_have_count(1)
+    dashes = [await page.locator("[data-edge] path").get_attribute("stroke-dasharray")]
+    await answer_work(stage, "Engineering", "There it is.")
+    await expect(page.locator("[data-edge=done]")).to_have_count(1)
+    dashes.append(await page.locator("[data-edge] path").get_attribute("stroke-dasharray"))
+    assert dashes[0] != dashes[1]
+
+
+async def test_a_line_goes_after_a_minute_and_those_of_the_chosen_agent_stay(desk: Desk) -> None:
+    stage = desk.stage
+    page = await on_the_map(desk)
+    await page.clock.install()
+    await page.reload()
+    await by_http(stage, "Lead", "Engineering", "Dig")
+    await expect(page.locator("[data-edge]")).to_have_count(1)
+    await page.clock.run_for(62_000)
+    await expect(page.locator("[data-edge]")).to_have_count(0)
+    await page.locator(f"[data-id='{stage.seats['Engineering'].id}']").click()
+    await expect(page.locator("[data-edge=waiting]")).to_have_count(1)
+
+
+async def test_lines_between_folded_teams_are_one(desk: Desk) -> None:
+    stage = desk.stage
+    page = await on_the_map(desk)
+    await by_http(stage, "Backend", "Frontend", "Ask one")
+    await by_http(stage, "Engineering", "Research", "Ask two")
+    await expect(page.locator("[data-edge]")).to_have_count(2)
+    await page.locator(f"[data-fold='{stage.seats['Engineering'].id}']").click()
+    await expect(page.locator("[data-edge]")).to_have_count(1)
+    await expect(page.locator("[data-edge]")).to_have_attribute("data-count", "1")

@@ -1,0 +1,38 @@
+"""Fixtures of delegations."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.answers.office import Office
+from tests.clocks import FakeClock
+from tests.delegations.entrances import NAMES, Entrance, Giving, entrances
+from tests.delivery.agents import Desk
+from tests.engines import Engine
+from tests.running import running
+
+
+@pytest.fixture
+async def office(engine: Engine, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[Office]:
+    """An office whose agents are told how to answer."""
+    net = Desk()
+    told: dict[str, Any] = {"push_instructions_enabled": True, "instruction_adaptive": True}
+    async with running(engine, place, tmp_path, clock=clock, fetcher=net, **told) as server:
+        yield Office(server, await server.person(), clock, net)
+
+
+@pytest.fixture(params=NAMES)
+def entrance(request: pytest.FixtureRequest) -> Entrance:
+    """Each entrance in turn."""
+    (found,) = [each for each in entrances() if each.name == request.param]
+    return found
+
+
+@pytest.fixture
+async def giving(entrance: Entrance, office: Office) -> AsyncIterator[Giving]:
+    """The office through each entrance in turn."""
+    through = Giving(office, entrance)
+    yield through
+    await through.close()

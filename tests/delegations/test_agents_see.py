@@ -1,0 +1,67 @@
+"""A task and its result as the agents of both sides have them from their tools, on a real server."""
+
+from typing import Any
+
+from molecule_core.wire.cards import ALL
+from tests.answers.office import Office
+from tests.delegations.work import begin, row_of
+from tests.requirements import requirement
+from tests.running import Seat
+from tests.telling.tokenizer import tokens
+from tests.tools.seats import Sitting
+
+
+async def seated(office: Office, name: str) -> tuple[Seat, Sitting]:
+    """A workspace whose agent has all tools, and those."""
+    seat = await office.server.seat(name, runtime="claude-code")
+    card = {"name": name, "loaded_mcp_tools": list(ALL)}
+    await seat.api.post("/registry/register", {"id": seat.id, "agent_card": card})
+    return seat, Sitting(seat)
+
+
+async def next_of(agent: Sitting) -> dict[str, Any]:
+    """What an agent fetches next."""
+    found: dict[str, Any] = (await agent("wait_for_message", timeout_secs=0))["message"]
+    return found
+
+
+@requirement("D6", "D7", "D12")
+async def test_who_works_on_a_task_and_who_gave_it_know_which_one_a_message_is_about(office: Office) -> None:
+    (lead, giver), (ops, worker) = await seated(office, "Lead"), await seated(office, "Ops")
+    delegation_id = (await begin(office, lead, ops, "sort the mail")).row.id
+
+    task = await next_of(worker)
+    assert (task["kind"], task["delegation_id"], task["peer_id"]) == ("delegation", delegation_id, lead.id)
+    assert (task["text"], task["activity_id"]) == ("sort the mail", delegation_id)
+    told = task["instructions"]["text"]
+    assert "mcp__molecule__report_progress(task_id=delegation_id, " in told
+    assert f"delegation_id={delegation_id}" in told
+    assert tokens(told) <= 220  # also with an id as long as ids are
+    assert (await worker("reply", handle=task["instructions"]["reply_handle"], text="sorted"))["acknowledged"] is True
+
+    result = await next_of(giver)
+    assert (result["kind"], result["delegation_id"], result["peer_id"]) == ("delegation_result", delegation_id, ops.id)
+    assert (result["text"], result["intent"]) == ("sorted", "inform")
+    assert "report_progress" not in result["instructions"]["text"]
+    assert (await giver("inbox_pop", activity_id=result["activity_id"]))["removed"] is True
+    assert (await row_of(office, delegation_id)).result == "sorted"
+
+
+@requirement("D14", "M28")
+async def test_a_task_comes_without_the_short_time_in_which_questions_are_to_be_answered(office: Office) -> None:
+    (lead, _), (ops, worker) = await seated(office, "Lead"), await seated(office, "Ops")
+    await begin(office, lead, ops, "sort the mail")
+    task = await next_of(worker)
+    assert task["kind"] == "delegation" and "due_at" not in task["instructions"]
+    assert ", due " not in task["instructions"]["text"] and "An answer is due;" in task["instructions"]["text"]
+    await office.ask(ops, "a question", lead)
+    assert "due_at" in (await next_of(worker))["instructions"]
+
+
+@requirement("D17")
+async def test_a_plain_message_that_names_a_task_is_none(office: Office) -> None:
+    (lead, _), (ops, worker) = await seated(office, "Lead"), await seated(office, "Ops")
+    await office.ask(ops, "a word beside it", lead, delegation_id="d-1")
+    message = await next_of(worker)
+    assert (message["kind"], message.get("delegation_id", "")) == ("peer_agent", "")
+    assert "report_progress" not in message["instructions"]["text"]

@@ -1,0 +1,287 @@
+"""A delegation to an agent that polls, from its begin to its result: one row, one end, by the answer itself."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from molecule_core.delegations.model import Phase, Status
+from molecule_core.ground.errors import MayNotTalk, MessageIdReused, NotFound, WorkspaceRemoved
+from molecule_core.ground.refusals import DelegationCycle, DelegationLimit, SelfDelegation
+from tests.answers.office import Office, handle, reply
+from tests.delegations.work import asked, begin, line_of, names_of, row_of, told_of
+from tests.journeys.seats import remove
+from tests.requirements import requirement
+from tests.running import Seat
+
+
+async def pair(office: Office) -> tuple[Seat, Seat]:
+    """Who gives work, and who gets it."""
+    return await office.server.seat("Lead"), await office.server.seat("Ops")
+
+
+async def results_of(office: Office, seat: Seat) -> list[dict[str, Any]]:
+    """The results in an inbox, claimed by its agent."""
+    return [row for row in await office.take(seat) if row["kind"] == "delegation_result"]
+
+
+async def works(office: Office, seat: Seat, text: str = "sorted") -> dict[str, Any]:
+    """An agent takes what it is given and answers it by its handle."""
+    (row,) = [row for row in await office.take(seat) if row["kind"] == "delegation"]
+    await reply(seat, handle(row), text)
+    return row
+
+
+# -- the whole way -----------------------------------------------------------------------------------------------------
+
+
+@requirement("D2", "D4", "D5", "D7", "P5")
+async def test_a_delegation_goes_from_its_begin_to_its_one_end(office: Office) -> None:
+    lead, ops = await pair(office)
+    receipt = await begin(office, lead, ops, "sort the mail " * 20)
+    delegation_id = receipt.row.id
+    assert (receipt.hit, receipt.row.status, receipt.row.phase) == (False, Status.QUEUED, Phase.WAITING)
+    assert await row_of(office, delegation_id) == receipt.row
+    assert (await names_of(office))[:5] == [
+        "DELEGATION_SENT",
+        "ACTIVITY_LOGGED",
+        "ACTIVITY_LOGGED",
+        "DELEGATION_STATUS",
+        "DELEGATION_STATUS",
+    ]
+    row = await works(office, ops, "sorted: 😀" * 40)
+    assert row["id"] == delegation_id
+    assert row["request_body"]["params"]["message"]["metadata"]["delegation_id"] == delegation_id
+
+    found = await row_of(office, delegation_id)
+    assert (found.status, found.phase, found.open, found.via) == (Status.COMPLETED, Phase.ENDED, 0, "reply")
+    assert (found.result, found.task) == ("sorted: 😀" * 40, "sort the mail " * 20)
+    assert found.taken_at is not None and found.settled_at is not None
+    events = await told_of(office, delegation_id)
+    assert [(name, payload.get("status"), payload.get("phase")) for name, payload in events] == [
+        ("DELEGATION_SENT", None, None),
+        ("DELEGATION_STATUS", "dispatched", "waiting"),
+        ("DELEGATION_STATUS", "queued", "waiting"),
+        ("DELEGATION_STATUS", "queued", "claimed"),
+        ("DELEGATION_COMPLETE", None, None),
+    ]
+    assert all((payload["delegation_id"], payload["target_id"]) == (delegation_id, ops.id) for _, payload in events)
+    assert len(events[0][1]["task_preview"].encode()) <= 100
+    assert 190 < len(events[-1][1]["response_preview"].encode()) <= 200
+    line = await line_of(office, delegation_id)
+    assert [(noted.no, noted.fact, noted.status, noted.attempt) for noted in line] == [
+        (1, "begun", "pending", 0),
+        (2, "stored", "dispatched", 0),
+        (3, "stored", "queued", 0),
+        (4, "claimed", "queued", 1),
+        (5, "answered", "completed", 1),
+    ]
+
+
+@requirement("D7", "W1")
+async def test_the_result_is_one_row_in_the_inbox_of_who_delegated_with_the_whole_text(office: Office) -> None:
+    lead, ops = await pair(office)
+    delegation_id = (await begin(office, lead, ops)).row.id
+    await works(office, ops, "sorted " * 100)
+    (result,) = await results_of(office, lead)
+    assert (result["activity_type"], result["method"], result["kind"]) == (
+        "a2a_receive",
+        "delegate_result",
+        "delegation_result",
+    )
+    assert (result["source_id"], result["status"], result["intent"]) == (ops.id, "completed", "inform")
+    assert result["response_body"]["text"] == "sorted " * 100
+    assert result["response_body"]["delegation_id"] == delegation_id
+    message = result["request_body"]["params"]["message"]
+    assert (message["parts"], message["messageId"]) == ([{"kind": "text", "text": "sorted " * 100}], result["id"])
+    assert message["metadata"]["delegation_id"] == delegation_id
+    found = await row_of(office, delegation_id)
+    assert (found.result_id, found.result_seq) == (result["id"], result["seq"])
+    assert await office.owed(lead) == []  # it wants no answer
+    rows = await office.person.get(f"/workspaces/{lead.id}/activity")
+    assert sorted(row["method"] for row in rows) == ["delegate", "delegate_result"]
+    (own,) = [row for row in rows if row["method"] == "delegate"]
+    assert (own["activity_type"], own["target_id"]) == ("delegation", ops.id)
+    assert own["request_body"] == {"task": "sort the mail", "delegation_id": delegation_id}
+
+
+@requirement("D7", "P2")
+async def test_an_answer_that_comes_twice_ends_it_once(office: Office) -> None:
+    lead, ops = await pair(office)
+    delegation_id = (await begin(office, lead, ops)).row.id
+    (row,) = await office.take(ops)
+    first, second = [await reply(ops, handle(row), text) for text in ("sorted", "sorted again")]
+    assert (first["activity_id"], first["state"]) == (second["activity_id"], second["state"])
+    assert first["activity_id"] == (await row_of(office, delegation_id)).result_id
+    assert [name for name, _ in await told_of(office, delegation_id)].count("DELEGATION_COMPLETE") == 1
+    assert len(await results_of(office, lead)) == 1
+    assert await office.state(ops, delegation_id) == "answered"
+    assert await office.take(ops) == []
+
+
+@requirement("D7")
+async def test_who_answers_without_a_claim_ends_it_as_well(office: Office) -> None:
+    lead, ops = await pair(office)
+    delegation_id = (await begin(office, lead, ops)).row.id
+    rows = await office.person.get(f"/workspaces/{ops.id}/activity", type="a2a_receive")
+    assert [row["id"] for row in rows] == [delegation_id]
+    seen = await ops.api.get(f"/workspaces/{ops.id}/activity", include="instructions")
+    await reply(ops, handle(seen[0]), "sorted")
+    assert (await row_of(office, delegation_id)).status is Status.COMPLETED
+    assert len(await results_of(office, lead)) == 1
+
+
+@requirement("D7", "M21")
+async def test_the_result_is_pushed_to_a_caller_that_is_pushed_to(office: Office) -> None:
+    url = "https://lead.example/a2a"
+    office.net.answers(url, (200, {}, b""))
+    lead = await office.server.seat("Lead", delivery_mode="push", url=url)
+    ops = await office.server.seat("Ops")
+    delegation_id = (await begin(office, lead, ops)).row.id
+    await works(office, ops)
+    await office.rest()
+    (pushed,) = office.net.pushed
+    assert pushed.text == "sorted"
+    assert pushed.body["params"]["message"]["metadata"]["delegation_id"] == delegation_id
+
+
+@requirement("D5", "P5")
+async def test_progress_and_a_second_claim_complete_nothing(office: Office) -> None:
+    lead, ops = await pair(office)
+    delegation_id = (await begin(office, lead, ops)).row.id
+    (row,) = await office.take(ops)
+    await reply(ops, handle(row), "half of it", progress=True)
+    await office.pass_time(601)
+    (again,) = await office.take(ops)
+    assert again["attempt"] == 2
+    found = await row_of(office, delegation_id)
+    assert (found.status, found.phase, found.attempt) == (Status.QUEUED, Phase.CLAIMED, 2)
+    assert await results_of(office, lead) == []
+
+
+# -- the same again ----------------------------------------------------------------------------------------------------
+
+
+@requirement("D9")
+async def test_the_same_task_again_is_the_open_one_and_writes_nothing(office: Office) -> None:
+    lead, ops = await pair(office)
+    first = await begin(office, lead, ops, "sort  the\nmail")
+    before = await names_of(office)
+    again = await begin(office, lead, ops, " sort the mail ")
+    assert (again.hit, again.row) == (True, first.row)
+    assert await names_of(office) == before
+    await works(office, ops)
+    new = await begin(office, lead, ops)
+    assert not new.hit and new.row.id != first.row.id
+
+
+@requirement("D9")
+async def test_a_key_names_one_delegation_whatever_became_of_it(office: Office) -> None:
+    lead, ops = await pair(office)
+    first = await begin(office, lead, ops, key="k1")
+    await works(office, ops)
+    before = await names_of(office)
+    again = await begin(office, lead, ops, key="k1")
+    assert (again.hit, again.row.id, again.row.status) == (True, first.row.id, Status.COMPLETED)
+    with pytest.raises(MessageIdReused):
+        await begin(office, lead, ops, "something else", key="k1")
+    assert await names_of(office) == before
+    other = await office.server.seat("Other")
+    assert not (await begin(office, other, ops, key="k1")).hit  # a key is its caller's alone
+    await office.clock.advance(24 * 3600)
+    assert not (await begin(office, lead, ops, key="k1")).hit
+    assert (await begin(office, lead, ops, key="k1")).hit
+
+
+@requirement("D9")
+async def test_of_twins_at_the_same_moment_one_begins(office: Office) -> None:
+    lead, ops = await pair(office)
+    wishes = [asked(lead, ops, key=f"k{number}") for number in range(10)]
+    receipts = await asyncio.gather(*map(office.server.server.delegations.begin, wishes))
+    assert len({receipt.row.id for receipt in receipts}) == 1
+    assert sorted(receipt.hit for receipt in receipts) == [False] + [True] * 9
+    assert (await names_of(office)).count("DELEGATION_SENT") == 1
+    assert len(await office.take(ops)) == 1
+
+
+# -- refused -----------------------------------------------------------------------------------------------------------
+
+
+@requirement("D2", "M3", "S8")
+async def test_who_may_not_delegate_has_written_nothing(office: Office) -> None:
+    lead, ops = await pair(office)
+    below = await office.server.seat("Below", parent_id=ops.id)
+    other = await office.server.org("Other")
+    foreign, far = [await office.server.seat(name, org_id=other) for name in ("Foreign", "Far")]
+    gone = await office.server.seat("Gone")
+    for each in (gone, far):
+        await remove(office.server.admin, each)
+    before = await names_of(office)
+    for target, refusal in (
+        (lead, SelfDelegation),
+        (below, MayNotTalk),
+        (foreign, NotFound),
+        (gone, WorkspaceRemoved),
+        (far, NotFound),
+    ):
+        with pytest.raises(refusal):
+            await begin(office, lead, target)
+    assert await names_of(office) == before
+    assert await office.server.server.delegated.open_of(office.server.server.registry.orgs()[0].id, 10) == []
+
+
+@requirement("D13", "S11")
+async def test_a_task_that_comes_back_to_who_gave_it_is_refused_and_told(office: Office) -> None:
+    lead, ops = await pair(office)
+    first = await begin(office, lead, ops)
+    await office.take(ops)
+    with pytest.raises(DelegationCycle) as refused:
+        await begin(office, ops, lead)
+    assert refused.value.extras["limit"] == "cycle"
+    assert refused.value.extras["remedy"]
+    assert (await names_of(office))[-1] == "DELEGATION_REFUSED"
+    other = await begin(office, ops, lead, "another task")
+    assert (other.row.parent_id, other.row.root_id, other.row.depth) == (first.row.id, first.row.id, 2)
+
+
+@requirement("D13", "S11")
+async def test_delegations_below_each_other_end_at_the_depth_of_the_limit(office: Office) -> None:
+    seats = [await office.server.seat(f"Seat {number}") for number in range(2)]
+    depth = office.server.server.settings.limits.delegation_depth
+    for level in range(depth):
+        receipt = await begin(office, seats[level % 2], seats[1 - level % 2], f"task {level}")
+        assert (receipt.row.depth, receipt.row.root_no) == (level + 1, level + 1)
+        await office.take(seats[1 - level % 2])
+    with pytest.raises(DelegationLimit) as refused:
+        await begin(office, seats[depth % 2], seats[1 - depth % 2], "one more")
+    assert {name: refused.value.extras[name] for name in ("limit", "use", "most")} == {
+        "limit": "depth",
+        "use": depth,
+        "most": depth,
+    }
+
+
+@requirement("D13")
+async def test_what_a_result_brings_goes_on_below_the_same_parent(office: Office) -> None:
+    lead, ops = await pair(office)
+    helper = await office.server.seat("Helper")
+    first = await begin(office, lead, ops)
+    (given,) = await office.take(ops)
+    await begin(office, ops, helper, "a part of it")
+    await works(office, helper)
+    (result,) = await results_of(office, ops)
+    second = await begin(office, ops, helper, "the next part", cause_id=result["id"])
+    assert (second.row.parent_id, second.row.depth, second.row.root_no) == (first.row.id, 2, 3)
+    assert given["id"] == first.row.id
+
+
+@requirement("M30")
+async def test_a_result_goes_on_in_the_chain_of_its_task(office: Office) -> None:
+    lead, ops = await pair(office)
+    asking = await office.ask(lead, "please have it sorted")
+    await office.take(lead)
+    delegation = (await begin(office, lead, ops)).row
+    assert (delegation.chain_id, delegation.hop, delegation.cause_id) == (asking, 1, asking)
+    await works(office, ops)
+    (result,) = await results_of(office, lead)
+    assert (result["root_id"], result["cause_id"]) == (asking, asking)

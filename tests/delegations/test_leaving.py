@@ -1,0 +1,153 @@
+"""Who waits for a result over a connection, and hangs up: the result comes into its inbox, at once and once."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from molecule_core.delegations.model import Delegation
+from molecule_core.ground.errors import StoreUnavailable
+from tests.answers.office import Office
+from tests.delegations.test_over_http import give, pair, work
+from tests.delegations.work import row_of
+from tests.journeys.patience import bounded, eventually, until_waiting
+from tests.journeys.rawhttp import request, wire
+from tests.requirements import requirement
+from tests.running import Seat
+
+Asking = Callable[[Office, Seat, Seat], Awaitable[bytes]]
+
+
+async def by_delegate(_office: Office, lead: Seat, ops: Seat) -> bytes:
+    """Gives work and waits."""
+    body = {"target_id": ops.id, "task": "sort the mail", "wait": 60}
+    return asked(f"/workspaces/{lead.id}/delegate", body, lead)
+
+
+async def by_wait(_office: Office, lead: Seat, ops: Seat) -> bytes:
+    """Waits for what was given before."""
+    delegation_id = (await give(lead, ops))["delegation_id"]
+    return asked(f"/workspaces/{lead.id}/delegations/{delegation_id}/wait", {"wait": 60}, lead)
+
+
+async def by_message(_office: Office, lead: Seat, ops: Seat) -> bytes:
+    """Sends a message that is a delegation, with patience."""
+    message = {"role": "user", "parts": [{"kind": "text", "text": "sort the mail"}], "metadata": {"delegation": True}}
+    body = {"jsonrpc": "2.0", "id": 7, "method": "message/send", "params": {"message": message}}
+    return asked(f"/workspaces/{ops.id}/a2a", body, lead, {"X-Timeout": "60"})
+
+
+def asked(path: str, body: dict[str, Any], seat: Seat, headers: dict[str, str] | None = None) -> bytes:
+    """A request on the wire."""
+    return request("POST", path, json.dumps(body).encode(), token=seat.token, headers=headers or {})
+
+
+async def held(office: Office) -> Delegation:
+    """The one delegation that there is."""
+    (row,) = await office.server.server.delegated.page(None, None, None, None, 10)
+    return row
+
+
+async def is_let_go(office: Office) -> Delegation:
+    """Waits until nobody holds its result."""
+    return await eventually(lambda: held(office), lambda row: row.wait_until == 0)
+
+
+WAYS = pytest.mark.parametrize("way", [by_delegate, by_wait, by_message])
+
+
+@requirement("D7", "D10")
+@WAYS
+async def test_who_hangs_up_while_it_waits_finds_the_result_in_the_inbox(office: Office, way: Asking) -> None:
+    lead, ops = await pair(office)
+    asking = await way(office, lead, ops)
+    async with wire(office.server.port) as line:
+        await line.send(asking)
+        await until_waiting(office.server.server, 1)
+        assert (await held(office)).wait_until > 0
+    await until_waiting(office.server.server, 0)
+    assert (await is_let_go(office)).open == 1  # nobody has cancelled it
+    await work(office, ops)
+    (row,) = await office.take(lead)  # no time has passed
+    assert (row["kind"], row["response_body"]["text"]) == ("delegation_result", "sorted")
+    await office.pass_time(700)
+    assert len(await office.take(lead)) == 1  # not acknowledged: the same one again
+
+
+@requirement("D7", "D10")
+@WAYS
+async def test_who_hangs_up_before_it_could_wait_holds_nothing(office: Office, way: Asking) -> None:
+    """The connection goes while the command that holds the result is under way."""
+    lead, ops = await pair(office)
+    asking, writer = await way(office, lead, ops), office.server.server.delegations
+    name = "hold" if way is by_wait else "begin"
+    gate, came, written, plain = asyncio.Event(), asyncio.Event(), asyncio.Event(), getattr(writer, name)
+
+    async def late(*given: Any) -> Any:
+        came.set()
+        await gate.wait()
+        found = await plain(*given)
+        written.set()
+        return found
+
+    setattr(writer, name, lambda *given: asyncio.ensure_future(late(*given)))
+    async with wire(office.server.port) as line:
+        await line.send(asking)
+        await bounded(came.wait())
+        assert answering() == 1
+    await nobody_answers(office)
+    gate.set()
+    await bounded(written.wait())
+    await is_let_go(office)
+    await work(office, ops)
+    assert [row["kind"] for row in await office.take(lead)] == ["delegation_result"]
+
+
+async def nobody_answers(office: Office) -> None:
+    """Waits until nobody is at work on an answer any more: only the command goes on."""
+
+    async def look() -> int:
+        await office.clock.advance(0)
+        return answering()
+
+    await eventually(look, lambda count: count == 0)
+
+
+def answering() -> int:
+    """How many requests are at work."""
+    return sum("object App._" in repr(task.get_coro()) for task in asyncio.all_tasks())
+
+
+@requirement("D7")
+async def test_if_it_cannot_be_let_go_the_result_comes_when_the_wait_would_be_over(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
+    lead, ops = await pair(office)
+    writer = office.server.server.delegations
+
+    async def fails(_row: Delegation, _until: int) -> None:
+        raise StoreUnavailable
+
+    writer.let_go = fails  # type: ignore[method-assign,assignment]
+    waiting = asyncio.create_task(give(lead, ops, wait=20))
+    await until_waiting(office.server.server, 1)
+    waiting.cancel()
+    await until_waiting(office.server.server, 0)
+    await work(office, ops)
+    assert await office.take(lead) == []
+    await office.pass_time(31)
+    assert [row["kind"] for row in await office.take(lead)] == ["delegation_result"]
+    assert [each.name for each in caplog.records if each.levelname == "WARNING"] == ["molecule.delegations"]
+
+
+@requirement("D7")
+async def test_a_server_that_stops_tells_who_waits_how_it_stands(office: Office) -> None:
+    lead, ops = await pair(office)
+    waiting = asyncio.create_task(give(lead, ops, wait=60))
+    await until_waiting(office.server.server, 1)
+    office.server.server.wakeups.close()
+    told = await bounded(waiting)
+    assert ("settled" in told, told["state"]) == (False, "queued")
+    assert (await row_of(office, told["delegation_id"])).wait_until == 0

@@ -1,0 +1,74 @@
+"""Delegations in an office: begun as the edges will, taken and answered over the wire, and read back from the store."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from molecule_core.delegations.model import Begin, Delegation, Noted, Receipt
+from molecule_core.messages.model import Sender
+from tests.answers.office import Office
+from tests.journeys.patience import eventually
+from tests.running import Seat
+from tests.waits import IN_PROCESS_SECONDS
+
+
+def asked(source: Seat, target: Seat, task: str = "sort the mail", **more: Any) -> Begin:
+    """What a workspace wants done by another one."""
+    return Begin(
+        source_id=source.id,
+        target_id=target.id,
+        parts=[{"kind": "text", "text": task}],
+        task=task,
+        sender=Sender(f"workspace:{source.id}", source.id, None, None),
+        **more,
+    )
+
+
+async def begin(office: Office, source: Seat, target: Seat, task: str = "sort the mail", **more: Any) -> Receipt:
+    """A workspace delegates."""
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
+        return await office.server.server.delegations.begin(asked(source, target, task, **more))
+
+
+async def row_of(office: Office, delegation_id: str) -> Delegation:
+    """A delegation as it is committed."""
+    server = office.server.server
+    return await server.delegated.one(server.registry.orgs()[0].id, delegation_id)
+
+
+async def over(office: Office, delegation_id: str) -> Delegation:
+    """Waits until a delegation has ended: where processes share timers, one that is being looked after does not look
+    due."""
+    return await eventually(lambda: row_of(office, delegation_id), lambda row: not row.open)
+
+
+async def line_of(office: Office, delegation_id: str) -> list[Noted]:
+    """Its time line."""
+    server = office.server.server
+    return await server.delegated.time_line(server.registry.orgs()[0].id, delegation_id)
+
+
+async def told_of(office: Office, delegation_id: str) -> list[tuple[str, dict[str, Any]]]:
+    """The events of one delegation, in order: (name, payload)."""
+    store, org_id = office.server.server.store, office.server.server.registry.orgs()[0].id
+    facts = await store.rows("events_after", {"org_id": org_id, "seq": 0, "count": 10_000})
+    return [(row[1], msgspec.json.decode(row[8])) for row in facts if (row[4], row[5]) == ("delegation", delegation_id)]
+
+
+async def names_of(office: Office) -> list[str]:
+    """The names of all events of the organisation about messages and delegations, in order."""
+    store, org_id = office.server.server.store, office.server.server.registry.orgs()[0].id
+    facts = await store.rows("events_after", {"org_id": org_id, "seq": 0, "count": 10_000})
+    return [row[1] for row in facts if row[4] in ("delegation", "activity", "refusal")]
+
+
+async def prune(office: Office) -> dict[str, int]:
+    """A whole round of retention, batch by batch, while time stands still; how many of what it took. (Where a round has
+    never ended yet it must be called before time passes, or the server's own round comes between.)"""
+    retention = office.server.server._retention
+    before, done = dict(retention.gone), retention.rounds
+    while retention.rounds == done:
+        async with asyncio.timeout(IN_PROCESS_SECONDS):
+            await retention.on_due("")
+    return {what: rows - before.get(what, 0) for what, rows in retention.gone.items() if rows > before.get(what, 0)}

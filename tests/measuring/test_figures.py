@@ -1,0 +1,177 @@
+"""What became of messages is counted by version, runtime and template, and told to owners and to Prometheus."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from molecule_core.ground.metrics import InstructionMeter
+from molecule_core.instructions.catalogue import Catalogue
+from molecule_core.instructions.measuring import RUNTIMES
+from molecule_core.instructions.rules import CLAUDE_CODE
+from molecule_core.instructions.seeds import VERSION, seeds
+from molecule_core.messages.measuring import CANARY, Measuring
+from molecule_core.store.timers import TIMERS, timer
+from molecule_core.wire.hosts import HOSTS
+from tests.edges.test_metrics import one, scraped
+from tests.engines import Engine
+from tests.journeys.patience import eventually
+from tests.measuring.agents import agent_of
+from tests.measuring.trials import AS_GOOD, WORSE, House
+from tests.requirements import requirement
+from tests.running import UNHURRIED, running
+
+
+@requirement("I16")
+async def test_each_outcome_is_counted_once_by_version(house: House) -> None:
+    agent = await agent_of(house.server)
+    for number in range(3):
+        await house.ask(agent, number)
+    agent.is_mute = True
+    (outside,) = await house.ask(agent, 3)
+    draft = f"/workspaces/{agent.seat.id}/messages/{outside.row['id']}/draft"
+    await agent.seat.api.post(draft, {"text": "printed"})
+    await house.ask(agent, 4)
+    (declined,) = await house.ask(agent, 5)
+    handle = declined.instructions["reply_handle"]
+    await agent.seat.api.post(f"/workspaces/{agent.seat.id}/decline", {"handle": handle, "reason": "not mine"})
+    found = await house.version(VERSION)
+    counts = {name: found[name] for name in ("deliveries", "answered", "declined", "answered_outside", "overdue")}
+    assert counts == {"deliveries": 6, "answered": 3, "declined": 1, "answered_outside": 1, "overdue": 0}
+    assert (found["open"], found["rate"]) == (1, 0.8)
+    assert found["tokens"] == sum(each.instructions["tokens"] for each in agent.heard)
+
+    # The draft is sent by a person: that does not make the words any better.
+    await house.owner.post(f"{draft}/send", {})
+    assert (await house.version(VERSION))["answered_outside"] == 1
+
+    async def passing() -> int:
+        await house.pass_time(agent)
+        return int((await house.version(VERSION))["overdue"])
+
+    assert await eventually(passing, lambda count: count == 1)
+
+
+@requirement("I16", "O4")
+async def test_metrics_count_by_runtime_and_template_and_name_nothing_of_people(house: House) -> None:
+    agent, other = await agent_of(house.server), await agent_of(house.server, "Other", runtime="Hal 9000")
+    for number in range(3):
+        await house.ask(agent, number)
+    await house.ask(other, 4)
+    figures = await scraped(house.server)
+    theirs = {"runtime": "claude-code", "template": CLAUDE_CODE}
+    assert one(figures, "molecule_instructions_total", **theirs, form="full") == 1
+    assert one(figures, "molecule_instructions_total", **theirs, form="compact") == 2
+    tokens = sum(each.instructions["tokens"] for each in agent.heard)
+    assert one(figures, "molecule_instruction_tokens_total", **theirs) == tokens
+    assert one(figures, "molecule_obligations_total", **theirs, outcome="answered") == 3
+    unnamed = {"runtime": "other", "template": "generic-mcp-default"}
+    assert one(figures, "molecule_obligations_total", **unnamed, outcome="answered") == 1
+    assert "Hal" not in str(figures)
+
+
+@requirement("I13", "O4")
+async def test_a_template_that_fails_is_counted_and_the_message_goes_out(
+    engine: Engine, place: str, tmp_path: Path
+) -> None:
+    limits = msgspec.structs.replace(UNHURRIED, instruction_bytes=64)
+    async with running(engine, place, tmp_path, limits=limits, push_instructions_enabled=True) as server:
+        agent = await agent_of(server)
+        await server.admin.send(agent.seat.id, "hello")
+        (row,) = await agent.seat.api.get(f"/workspaces/{agent.seat.id}/activity", claim=60, include="instructions")
+        assert "instructions" not in row
+        figures = await scraped(server)
+        assert one(figures, "molecule_instruction_failures_total", template=CLAUDE_CODE) >= 1
+        assert "molecule_instructions_total" not in figures
+
+
+@requirement("I13", "O4")
+@pytest.mark.parametrize("how", ["unreadable", "nothing to choose", "a fault of ours", "nobody can be told"])
+async def test_a_template_that_cannot_be_read_any_more_is_counted_once_and_stops_no_delivery(
+    engine: Engine, place: str, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = UNHURRIED if how == "nothing to choose" else msgspec.structs.replace(UNHURRIED, template_nodes=8)
+    async with running(engine, place, tmp_path, limits=limits, push_instructions_enabled=True) as server:
+        renderer = server.server._layer.renderer
+        if how == "nothing to choose":
+            monkeypatch.setattr(renderer, "_catalogue", Catalogue())
+        elif how == "a fault of ours":
+            monkeypatch.setattr(renderer, "facts_key", lambda _seat, _choice: 1 // 0)
+        elif how == "nobody can be told":
+            monkeypatch.setattr(renderer, "when_failed", lambda *_told: 1 // 0)
+        agent = await agent_of(server)
+        await server.admin.send(agent.seat.id, "hello")
+        (row,) = await agent.seat.api.get(f"/workspaces/{agent.seat.id}/activity", claim=60, include="instructions")
+        assert "instructions" not in row
+        assert renderer.failed == 1
+        if how != "nobody can be told":
+            assert one(await scraped(server), "molecule_instruction_failures_total", template=CLAUDE_CODE) == 1
+        again = await agent.seat.api.get(f"/workspaces/{agent.seat.id}/activity", include="instructions")
+        assert [each["id"] for each in again] == [row["id"]]
+
+
+@requirement("O4")
+def test_only_names_that_come_with_molecule_are_labels() -> None:
+    meter = InstructionMeter(RUNTIMES, [CLAUDE_CODE])
+    meter.came_to("claude-code", CLAUDE_CODE, "answered")
+    meter.came_to("mine", "workspace:0190", "overdue")
+    meter.came_to("codex", None, "overdue")
+    assert [*meter.outcomes] == [
+        ("claude-code", CLAUDE_CODE, "answered"),
+        ("other", "own", "overdue"),
+        ("codex", "none", "overdue"),
+    ]
+    assert {host.runtime for host in HOSTS} | {each.runtime for each in seeds(0)} <= {*RUNTIMES}
+
+
+# -- what a trial costs, and when --------------------------------------------------------------------------------------
+
+
+class Owed(NamedTuple):
+    """What is owed for a message."""
+
+    org_id: str
+    workspace_id: str
+    template: str | None
+    version: int | None
+
+
+def measuring_of(house: House) -> Measuring:
+    return house.server.server._measuring
+
+
+@requirement("I16")
+async def test_without_a_canary_an_outcome_asks_for_nothing(house: House) -> None:
+    agent, measuring = await agent_of(house.server), measuring_of(house)
+    here = (house.org_id, agent.seat.id)
+    assert measuring.came(Owed(*here, CLAUDE_CODE, VERSION), "answered") == ([], ())
+    canary = await house.save(AS_GOOD)
+    await house.share(canary, 10)
+    for template, version in ((CLAUDE_CODE, VERSION), ("codex-default", canary), (None, None)):
+        assert measuring.came(Owed(*here, template, version), "overdue") == ([], ())
+    wishes, rings = measuring.came(Owed(*here, CLAUDE_CODE, canary), "overdue")
+    assert wishes == [timer(CANARY, f"{house.org_id}/{CLAUDE_CODE}", house.clock.now())]
+    assert rings == (TIMERS,)
+
+
+@requirement("I16", "P1")
+async def test_a_look_that_comes_twice_or_too_late_ends_nothing_twice(house: House) -> None:
+    agent = await agent_of(house.server)
+    await house.share(await house.save(WORSE), 50)
+    key = f"{house.org_id}/{CLAUDE_CODE}"
+    for number in range(20):
+        await house.ask(agent, number)
+
+    async def passing() -> int:
+        await house.pass_time(agent)
+        await measuring_of(house).on_due(key)
+        await measuring_of(house).on_due(key)
+        return len(await house.told("INSTRUCTION_TEMPLATE_ROLLED_BACK"))
+
+    assert await eventually(passing, lambda count: count > 0) == 1
+    await measuring_of(house).on_due(key)
+    await measuring_of(house).on_due(f"{house.org_id}/unheard-of")
+    assert len(await house.told("INSTRUCTION_TEMPLATE_ROLLED_BACK")) == 1
+    due = await house.server.server.store.rows("next_timers", {"count": 100})
+    assert CANARY not in {kind for kind, _, _ in due}

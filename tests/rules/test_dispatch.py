@@ -1,0 +1,284 @@
+"""What an agent's answer to a push means for a delegation, and that it means to other messages what it always did."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from molecule_core.ground.limits import Limits
+from molecule_core.messages import turns
+from molecule_core.messages.model import KIND_DELEGATION, KIND_USER
+from molecule_core.messages.pushed import PERMANENT, UNSURE, Said, Verdict
+from molecule_core.messages.turns import heard, is_queued, judge, pause_of, task_state, tries_of, unanswered
+from tests.requirements import requirement
+
+LIMITS = Limits(delegation_attempts=2, delegation_retry_seconds=8, delivery_attempts=12, refused_attempts=3)
+BITS = 1 << 19
+WORDS = [{"kind": "text", "text": "done"}]
+_NAMES = (
+    "result",
+    "error",
+    "parts",
+    "artifacts",
+    "status",
+    "state",
+    "message",
+    "text",
+    "kind",
+    "type",
+    "queued",
+    "task",
+)
+_HELD: dict[str, Any] = {"text": str, "data": (dict, list), "file": dict}
+_WORDS = ("queued", "working", "completed", "failed", "rejected", "TASK_STATE_WORKING", "text", "file", "data", "task")
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4) | st.sampled_from(_WORDS),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from((*_NAMES, "file", "data")), inner),
+    max_leaves=20,
+)
+
+
+def text_of(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def judged(status: int, **members: Any) -> Verdict:
+    return judge(status, {}, msgspec.json.encode(members), max_depth=32)
+
+
+def task(state: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "task", "id": "t", "status": {"state": state}, **more}
+
+
+# -- what failed, and how ----------------------------------------------------------------------------------------------
+
+
+@requirement("D8")
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        *[(status, "unreachable") for status in (408, 425, 500, 502, 504, 599)],
+        *[(status, "refused") for status in (301, 302, 307, 400, 401, 403, 404, 410, 413, 422)],
+    ],
+)
+def test_what_may_pass_is_told_from_what_will_not(status: int, code: str) -> None:
+    found = judged(status, error="no")
+    assert (found.code, found.busy, found.answer) == (code, False, None)
+    assert tries_of(KIND_DELEGATION, found, LIMITS) == (2 if code == "unreachable" else 1)
+
+
+@requirement("D8")
+def test_an_agent_that_restarts_is_not_busy_to_a_delegation_and_is_to_every_other_message() -> None:
+    restarts = judged(503, error="soon", restarting=True)
+    assert (restarts.busy, restarts.error, restarts.code) == (True, "busy (HTTP 503)", "unreachable")
+    assert turns.why(restarts) == "restarting (HTTP 503)"
+    assert not turns.has_no_time(KIND_DELEGATION, restarts) and turns.has_no_time(KIND_USER, restarts)
+    for busy in (
+        judged(503, error="soon", waking=True, retry_after=15),
+        judged(503, busy=True, restarting=True),
+        judged(503, restarting="yes"),
+        judged(429, restarting=True),
+        judged(503),
+        judged(200, busy=True),
+    ):
+        assert turns.has_no_time(KIND_DELEGATION, busy) and busy.code == ""
+
+
+@requirement("D8")
+@pytest.mark.parametrize(
+    ("sent", "status", "code"),
+    [
+        (False, None, "unreachable"),
+        (True, None, "unsure"),
+        (True, 302, "refused"),
+        (True, 413, "refused"),
+        (True, 408, "unreachable"),
+        (True, 500, "unreachable"),
+        (True, 200, "bad_answer"),
+        (True, 0, "bad_answer"),
+        (True, 101, "bad_answer"),
+    ],
+)
+def test_a_push_without_a_usable_answer_says_whether_it_may_be_done(sent: bool, status: int | None, code: str) -> None:
+    found = unanswered("why", sent=sent, status=status)
+    assert found == Verdict(error="why", code=code, sent=sent)
+    assert not found.refused  # other messages are tried on, as ever
+
+
+@requirement("D8")
+def test_an_answer_that_is_no_json_ends_a_delegation_at_once() -> None:
+    found = judge(200, {}, b"<html>", max_depth=32)
+    assert (found.code, tries_of(KIND_DELEGATION, found, LIMITS)) == ("bad_answer", 1)
+    assert tries_of(KIND_USER, found, LIMITS) == 12
+
+
+VERDICTS = st.builds(
+    Verdict,
+    error=st.just("no"),
+    busy=st.booleans(),
+    refused=st.booleans(),
+    retry_after=st.none() | st.integers(1, 300),
+    code=st.sampled_from(("", "unreachable", UNSURE, *PERMANENT)),
+)
+
+
+@requirement("D8", "D17", "M21")
+@given(
+    verdict=VERDICTS,
+    tries=st.integers(1, 20),
+    counts=st.booleans(),
+    kind=st.sampled_from((None, KIND_USER, "peer_agent")),
+)
+def test_no_message_of_another_kind_knows_of_any_of_this(
+    verdict: Verdict, tries: int, counts: bool, kind: str | None
+) -> None:
+    assert tries_of(kind, verdict, LIMITS) == (3 if verdict.refused else 12)
+    assert turns.is_counted(kind, verdict, counts=counts) == (counts and not verdict.busy)
+    pause = pause_of(kind, tries, verdict, BITS, LIMITS, counts=counts)
+    assert pause == (verdict.retry_after or 30 if verdict.busy else turns.back_off(tries, BITS))
+
+
+@requirement("D8")
+@given(verdict=VERDICTS, tries=st.integers(1, 20), counts=st.booleans())
+def test_a_delegation_is_tried_twice_at_most_with_its_own_pause_and_busy_counts_as_nothing(
+    verdict: Verdict, tries: int, counts: bool
+) -> None:
+    is_counted = turns.is_counted(KIND_DELEGATION, verdict, counts=counts)
+    pause = pause_of(KIND_DELEGATION, tries, verdict, BITS, LIMITS, counts=counts)
+    if verdict.busy and not verdict.code:
+        assert not is_counted and pause == (verdict.retry_after or 30)
+    elif verdict.code in PERMANENT:
+        assert is_counted and tries_of(KIND_DELEGATION, verdict, LIMITS) == 1
+    else:
+        assert is_counted == counts and tries_of(KIND_DELEGATION, verdict, LIMITS) == 2
+        assert pause == (8 if counts else turns.back_off(tries, BITS))
+
+
+# -- what was answered -------------------------------------------------------------------------------------------------
+
+
+@requirement("D5")
+@pytest.mark.parametrize(
+    "state", ["submitted", "working", "input-required", "auth-required", "TASK_STATE_WORKING", "new"]
+)
+def test_a_task_that_has_not_ended_is_never_done_whatever_words_come_with_it(state: str) -> None:
+    for result in (task(state), task(state, parts=WORDS), task(state, artifacts=[{"parts": WORDS}])):
+        for answer in ({"jsonrpc": "2.0", "id": 1, "result": result}, result, {"result": {"task": result}}):
+            assert is_queued(text_of(answer))
+            assert heard(text_of(answer), LIMITS).said is Said.TAKEN
+
+
+@requirement("D5")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "queued"},
+        {"status": "queued", "delivery_mode": "poll", "method": "message/send"},
+        {"queued": True, "queue_id": "q", "queue_depth": 1, "message": "your words are queued"},
+        {"result": {"status": "queued", "parts": WORDS}},
+        {"result": {"queued": True, "parts": WORDS}},
+        {"queued": True, "result": {"parts": WORDS}},
+        {"queued": True, "error": "busy, but queued"},
+    ],
+)
+def test_a_queued_answer_is_told_by_its_shape(answer: dict[str, Any]) -> None:
+    assert is_queued(text_of(answer))
+    assert heard(text_of(answer), LIMITS).said is Said.TAKEN
+
+
+@given(inner=JSON, queued=st.sampled_from([{"status": "queued"}, {"queued": True}]))
+@requirement("D5")
+def test_nothing_that_says_queued_is_ever_taken_for_an_end(inner: Any, queued: dict[str, Any]) -> None:
+    for answer in ({"result": inner, **queued}, {**(inner if isinstance(inner, dict) else {}), **queued}):
+        assert heard(text_of(answer), LIMITS).said is Said.TAKEN
+
+
+@given(answer=JSON)
+def test_whatever_an_agent_answers_is_heard_and_ends_a_delegation_only_with_something_to_show(answer: Any) -> None:
+    text = text_of(answer)
+    found = heard(text, LIMITS)
+    if found.said is Said.WORDS:
+        assert not is_queued(text) and found.parts
+        assert task_state(text) == "completed" or any(part.get(part["kind"]) for part in found.parts)
+    if found.said in (Said.NO, Said.ERROR):
+        assert found.text
+    for part in found.parts:
+        assert isinstance(part[part["kind"]], _HELD[part["kind"]])
+        assert "type" not in part
+    assert task_state(text) is None or isinstance(task_state(text), str)
+
+
+@requirement("D7")
+def test_words_are_those_of_a_message_of_what_a_task_made_and_of_what_it_says() -> None:
+    for result in (
+        {"kind": "message", "parts": WORDS},
+        {"message": {"role": "ROLE_AGENT", "parts": [{"text": "done"}]}},
+        task("completed", artifacts=[{"parts": [{"type": "text", "text": "done"}]}]),
+        {"task": {"status": {"state": "TASK_STATE_COMPLETED", "message": {"parts": [{"text": "done"}]}}}},
+    ):
+        for answer in ({"jsonrpc": "2.0", "result": result}, result):
+            assert heard(text_of(answer), LIMITS) == (Said.WORDS, "done", tuple(WORDS))
+
+
+@requirement("D7")
+def test_what_says_nothing_is_taken_and_not_done() -> None:
+    nothing: list[Any] = [
+        {},
+        [],
+        None,
+        "ok",
+        {"ok": True},
+        {"result": None},
+        {"result": {"parts": []}},
+        {"result": "ok"},
+    ]
+    for answer in nothing:
+        assert heard(text_of(answer), LIMITS).said is Said.TAKEN
+    for parts in ([{"kind": "text", "text": ""}], [{"kind": "text"}], [{"kind": ["text"], "text": "x"}], [7]):
+        assert heard(text_of({"result": {"parts": parts}}), LIMITS).said is Said.TAKEN
+    assert heard(text_of({"result": task("completed")}), LIMITS).said is Said.WORDS
+
+
+@requirement("D8")
+def test_an_error_and_a_task_that_failed_end_it_and_a_rejected_one_declines() -> None:
+    said = {"message": {"parts": [{"kind": "text", "text": "not mine"}]}}
+    for answer, text in (
+        ({"error": {"code": -1, "message": "I cannot"}}, "I cannot"),
+        ({"error": "I cannot"}, "I cannot"),
+        ({"error": {}}, "the agent answered with an error"),
+        ({"result": task("failed")}, "its task has failed"),
+        ({"result": task("cancelled")}, "its task has been canceled"),
+        ({"result": {"status": {"state": "TASK_STATE_FAILED", **said}}}, "not mine"),
+    ):
+        assert heard(text_of(answer), LIMITS)[:2] == (Said.ERROR, text)
+    for answer, text in (
+        ({"result": {"status": {"state": "rejected", **said}}}, "not mine"),
+        ({"result": task("rejected")}, "its task was rejected"),
+    ):
+        assert heard(text_of(answer), LIMITS)[:2] == (Said.NO, text)
+    for nothing in (None, False, ""):
+        assert heard(text_of({"error": nothing, "result": {"parts": WORDS}}), LIMITS).said is Said.WORDS
+
+
+@requirement("D7")
+@given(
+    texts=st.lists(st.text(min_size=1, max_size=30), max_size=9),
+    files=st.integers(0, 4),
+    data=st.text(max_size=80),
+)
+def test_no_answer_is_larger_than_a_message_may_be(texts: list[str], files: int, data: str) -> None:
+    limits = Limits(text_bytes=40, parts=8, attachments=2, body_bytes=400)
+    parts: list[dict[str, Any]] = [{"kind": "text", "text": text} for text in texts]
+    parts += [{"kind": "file", "file": {"uri": "https://x.example/f"}}] * files + [
+        {"kind": "data", "data": {"d": data}}
+    ]
+    found = heard(text_of({"result": {"parts": parts}}), limits)
+    kept = [part for part in found.parts if part["kind"] == "text"]
+    assert sum(len(part["text"].encode()) for part in kept) <= 40
+    assert len(found.parts) <= 8 and sum(part["kind"] == "file" for part in found.parts) <= 2
+    assert found.text == "\n".join(part["text"] for part in kept)
+    assert all(whole.startswith(part["text"]) for whole, part in zip(texts, kept, strict=False))
+    if len(found.parts) > len(kept):
+        assert len(msgspec.json.encode(found.parts)) <= 400

@@ -1,0 +1,105 @@
+"""What happens to an obligation whose time has come, as a table; and when an agent is seen to be at work."""
+
+import pytest
+from msgspec.structs import replace
+
+from molecule_core.ground.clock import SECOND
+from molecule_core.ground.limits import Limits
+from molecule_core.messages.model import Handout
+from molecule_core.messages.obligations import NO_REMINDER, Asked, due_at, standing_of, unopened
+from molecule_core.messages.silence import Next, is_at_work, next_of
+from molecule_core.org.model import NOTHING_HEARD, NewWorkspace, Pulse, Status
+from molecule_core.org.seats import seat_of
+from tests.requirements import requirement
+
+LIMITS = Limits()
+NOW = 1_000_000 * SECOND
+SEAT = replace(seat_of(NewWorkspace(name="Ops"), "o", "w", "Ops", NOW, None), status=Status.ONLINE)
+OWED = unopened(Asked("a", "o", "w", None, None, 1, 1, "request", "canvas_user"), NOW - 120 * SECOND)
+
+
+@requirement("M28")
+@pytest.mark.parametrize(
+    ("reminded_at", "at_work", "may_remind", "expected"),
+    [
+        (None, False, True, Next.REMIND),
+        (None, False, False, Next.WAIT),
+        (None, True, True, Next.LATER),
+        (None, True, False, Next.LATER),
+        (NO_REMINDER, False, True, Next.OVERDUE),
+        (NO_REMINDER, False, False, Next.OVERDUE),
+        (NO_REMINDER, True, True, Next.LATER),
+        (NOW - 1, False, True, Next.OVERDUE),
+        (NOW - 1, False, False, Next.OVERDUE),
+        (NOW - 1, True, False, Next.LATER),
+    ],
+)
+def test_what_comes_next_is_as_the_table_says(
+    reminded_at: int | None, at_work: bool, may_remind: bool, expected: Next
+) -> None:
+    owed = replace(OWED, reminded_at=reminded_at)
+    assert next_of(owed, at_work=at_work, may_remind=may_remind) is expected
+
+
+def pulse(age_seconds: int, **said: object) -> Pulse:
+    """What an agent said so long ago."""
+    return replace(NOTHING_HEARD, heard_at=NOW - age_seconds * SECOND, **said)
+
+
+@requirement("M28")
+@pytest.mark.parametrize(
+    ("heard", "age", "expected"),
+    [
+        (NOTHING_HEARD, 120, False),
+        (pulse(1), 120, False),
+        (pulse(1, current_task="sorting"), 120, True),
+        (pulse(1, active_tasks=2), 120, True),
+        (pulse(LIMITS.silence_seconds, active_tasks=2), 120, False),
+        (pulse(1, active_tasks=2), LIMITS.reply_work_seconds - 1, True),
+        (pulse(1, active_tasks=2), LIMITS.reply_work_seconds, False),
+    ],
+)
+def test_who_is_seen_to_work(heard: Pulse, age: int, expected: bool) -> None:
+    owed = replace(OWED, handed_at=NOW - age * SECOND)
+    assert is_at_work(owed, None, SEAT, heard, NOW, LIMITS) is expected
+
+
+@requirement("M28")
+@pytest.mark.parametrize(
+    ("mode", "lease", "acked_at", "expected"),
+    [("push", 5, None, True), ("push", 0, None, False), ("push", 5, NOW, False), ("poll", 5, None, False)],
+)
+def test_a_push_that_is_under_way_is_work(mode: str, lease: int, acked_at: int | None, expected: bool) -> None:
+    held = Handout(1, 1, NOW + lease * SECOND, acked_at)
+    seat = replace(SEAT, delivery_mode=mode)
+    assert is_at_work(OWED, held, seat, NOTHING_HEARD, NOW, LIMITS) is expected
+
+
+@requirement("M28")
+def test_who_is_paused_has_no_time_to_answer_in() -> None:
+    assert is_at_work(OWED, None, replace(SEAT, status=Status.PAUSED), NOTHING_HEARD, NOW, LIMITS)
+
+
+@requirement("M28", "O2")
+@pytest.mark.parametrize(("own", "expected"), [(None, LIMITS.reply_seconds), (5, 5), (0, None)])
+def test_an_answer_is_due_after_the_workspaces_own_time_or_the_usual_one(own: int | None, expected: int | None) -> None:
+    found = due_at(replace(SEAT, reply_seconds=own), LIMITS, NOW)
+    assert found == (None if expected is None else NOW + expected * SECOND)
+
+
+@requirement("M26")
+@pytest.mark.parametrize(
+    ("state", "overdue_at", "outside_at", "expected"),
+    [
+        ("open", None, None, "open"),
+        ("open", None, 1, "answered_outside"),
+        ("open", 1, None, "overdue"),
+        ("open", 1, 1, "overdue"),
+        ("answered", 1, 1, "answered"),
+        ("declined", 1, None, "declined"),
+    ],
+)
+def test_how_an_obligation_stands_is_one_word(
+    state: str, overdue_at: int | None, outside_at: int | None, expected: str
+) -> None:
+    assert standing_of(state, overdue_at, outside_at) == expected

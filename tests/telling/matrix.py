@@ -1,0 +1,228 @@
+"""What an agent really receives: every kind of message, for the runtimes of the three defaults and for a program behind
+a bridge, in each form, on every way. Made by the product's own functions; `scripts/docs` writes the snapshots anew, and
+a review sees what has changed.
+
+A task and its result are told from what a real server stored and handed over (delivered.py), approvals, whose noun
+comes later, from fixtures. Tokens are those of a real tokenizer (o200k); the estimate that agents and people are told
+stands beside them.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from molecule_core.agent import words
+from molecule_core.agent.bridges.letters import letter
+from molecule_core.edges.projecting import Projection
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import InstructionMeter
+from molecule_core.instructions.render import Renderer
+from molecule_core.instructions.seeds import seeded
+from molecule_core.messages.model import Shown
+from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.telling import SeatState, Telling, Tells, Wish
+from molecule_core.org.model import Org, Status, Workspace
+from molecule_core.org.reader import OrgReader
+from molecule_core.org.registry import Registry
+from molecule_core.store.journal import Fact
+from molecule_core.views.feed import _notice
+from molecule_core.wire.envelope import Form, with_metadata
+from molecule_core.wire.inbox import message_of
+from molecule_core.wire.toolspec import Runtime
+from tests.telling.agents import AGENTS, BRIDGED, card_of, runtime_of
+from tests.telling.delivered import PUBLIC_URL, RESULT, TASK, delivered
+from tests.telling.tokenizer import tokens
+
+FORMS: tuple[Form, ...] = ("full", "compact", "delta")
+FOLDER = "tests/telling/snapshots"
+_AT = 1_800_000_000_000_000
+_OWN, _PEER = "01900000-0000-7000-8000-00000000000a", "01900000-0000-7000-8000-00000000000b"
+_ID = "01900000-0000-7000-8000-0000000000ff"
+_FILE = {"kind": "file", "file": {"uri": f"molecule://{_OWN}/f-1", "name": "plan.pdf", "mimeType": "application/pdf"}}
+
+
+class Kind(NamedTuple):
+    """A sort of message, as it is stored; one that `is_delivered` was stored by a real server."""
+
+    name: str
+    kind: str
+    intent: str = "request"
+    from_peer: bool = False
+    several: bool = False
+    parts: tuple[Any, ...] = ({"kind": "text", "text": TASK},)
+    metadata: dict[str, Any] = {}  # noqa: RUF012
+    is_delivered: bool = False
+
+
+KINDS = (
+    Kind("canvas_user", "canvas_user"),
+    Kind(
+        "canvas_user, with a file, to an agent of several workspaces",
+        "canvas_user",
+        several=True,
+        parts=({"kind": "text", "text": "See."}, _FILE),
+    ),
+    Kind("peer_agent", "peer_agent", from_peer=True),
+    Kind("peer_agent, for information", "peer_agent", intent="inform", from_peer=True),
+    Kind("broadcast", "broadcast", intent="inform", from_peer=True),
+    Kind("chat_upload_receive", "chat_upload_receive", intent="inform", parts=(_FILE,)),
+    Kind("delegation", "delegation", is_delivered=True),
+    Kind(
+        "delegation_result",
+        "delegation_result",
+        intent="inform",
+        parts=({"kind": "text", "text": RESULT},),
+        is_delivered=True,
+    ),
+    Kind("approval_request", "approval_request", from_peer=True),
+    Kind("approval_decision", "approval_decision", intent="inform", from_peer=True),
+)
+
+
+def _workspace(id_: str, name: str, agent: str, role: str | None = None) -> Workspace:
+    return Workspace(
+        id=id_,
+        org_id="org-1",
+        parent_id=None,
+        name=name,
+        role=role,
+        runtime=runtime_of(agent),
+        delivery_mode="poll",
+        url=None,
+        agent_card=json.dumps(card_of(agent, name)),
+        status=Status.ONLINE,
+        tier=1,
+        max_concurrent_tasks=1,
+        instruction_template_id=None,
+        talk_to_user_enabled=True,
+        x=0.0,
+        y=0.0,
+        rev=1,
+        created_at=_AT,
+        updated_at=_AT,
+        removed_at=None,
+        external=False,
+        instruction_compact=False,
+        broadcast_enabled=False,
+        collapsed=False,
+    )
+
+
+class Desk:
+    """The product's own hands, without a store, before a message of a sort: `row`, of the workspace `own`."""
+
+    def __init__(self, agent: str, kind: Kind) -> None:
+        self.agent = agent
+        if kind.is_delivered:
+            self.row, _, home, self.own, peer = delivered(agent)[kind.kind]
+        else:
+            self.row, home = row_of(kind), Org("org-1", "Default", False, _AT)
+            self.own, peer = _workspace(_OWN, "Ops", agent), _workspace(_PEER, "Lead", agent, "leads")
+        registry = Registry()
+        registry.load([home], [self.own, peer], [])
+        org = OrgReader(registry)
+        renderer = Renderer(seeded(), public_url=PUBLIC_URL, limits=Limits())
+        nothing = cast(Any, None)
+        self.telling = Telling(renderer, org, nothing, InstructionMeter(), limits=Limits(), shape="both", adaptive=True)
+        self.projection = Projection(self.telling)
+        self.reader = MessageReader(nothing, org, nothing, limits=Limits(), public_url=PUBLIC_URL)
+
+    def tells(self, form: Form, *, several: bool = False) -> Tells:
+        """What is said in a form: by what the agent was told before."""
+        first = self._tell(SeatState(), several)
+        if form == "full":
+            return first
+        state = first[1].state
+        return self._tell(state if form == "compact" else msgspec.structs.replace(state, facts="others"), several)
+
+    def _tell(self, state: SeatState, several: bool) -> Tells:
+        due = self.telling.due(self.own, self.row, _AT)
+        told = self.telling.tell(self.own, self.row, state, several=several, due=due)
+        assert told is not None
+        return told
+
+
+def row_of(kind: Kind) -> Shown:
+    """A message of a sort in the log."""
+    message = {"kind": "message", "role": "user", "messageId": "m-1", "parts": list(kind.parts)}
+    about = {} if kind.from_peer else {"source": "canvas", "user_id": "u-1", "username": "Ann"}
+    params = {"message": {**message, "metadata": {"intent": kind.intent, **kind.metadata}}, "metadata": about}
+    body = json.dumps({"jsonrpc": "2.0", "id": "m-1", "method": "message/send", "params": params})
+    source = _PEER if kind.from_peer else None
+    method = "chat_upload_receive" if kind.kind == "chat_upload_receive" else "message/send"
+    summary = str(kind.parts[0].get("text", "plan.pdf"))
+    head = (_ID, _OWN, 7, "a2a_receive", method, kind.kind, kind.intent, source, _OWN)
+    return Shown(*head, "ok", _AT, None, summary, None, body, None, None, None, 0, None, None, "thread-1", 5, 1)
+
+
+def received(agent: str, kind: Kind, form: Form) -> Iterator[tuple[str, Any]]:
+    """What an agent gets, way by way."""
+    desk = Desk(agent, kind)
+    row = desk.row
+    said, _ = desk.tells(form, several=kind.several)
+    spoken = msgspec.structs.replace(row, instructions=said)
+
+    def shown(wish: Wish) -> Any:
+        plain = desk.reader.show(row, with_peer=True, with_files=True)
+        return json.loads(msgspec.json.encode(desk.projection.show(plain, spoken, wish)))
+
+    polled = shown(Wish(beside=True, several=kind.several))
+    yield "instructions", polled["instructions"]
+    yield "poll, beside the message", polled
+    yield "poll, in the text", shown(Wish(beside=False))["request_body"]["params"]["message"]["parts"]
+    yield "push", json.loads(with_metadata(row.request_body or "", said))["params"]["message"]
+    if form == "full":
+        yield "event stream", _streamed(desk, row, kind)
+    message = message_of(polled, desk.own.id)
+    seen = message if kind.several else msgspec.structs.replace(message, arrival_workspace_id="")
+    yield "wait_for_message", json.loads(msgspec.json.encode(seen))
+    if desk.own.runtime == "claude-code":
+        content, meta = words.pushed(message, single=not kind.several, runtime=Runtime.CLAUDE_CODE)
+        yield "channel", {"content": content, "meta": meta}
+    if desk.agent == BRIDGED:
+        yield "standard input", letter(message, preamble=False).decode()
+
+
+def _streamed(desk: Desk, row: Shown, kind: Kind) -> Any:
+    """A live event knows nothing of what was told before: it tells all."""
+    about = (row.id, row.seq, row.activity_type, 0, row.method, row.kind, row.source_id, row.target_id, row.status)
+    rest = (None, row.summary, None, row.request_body, None, None)
+    told = desk.reader._told(*about, *rest, row.workspace_id, row.intent, _AT, row.context_id, row.inbound_no)
+    fact = Fact(9, "ACTIVITY_LOGGED", desk.own.id, "workspace", "activity", row.id, 1, _AT, None)
+    wish = Wish(beside=True, several=kind.several)
+    return json.loads(desk.projection.notice(desk.own, wish, _notice(fact, told)).payload)
+
+
+def page(agent: str, form: Form) -> str:
+    """The snapshot of one agent and form: what is the same as the instructions above it is not written out again."""
+    return "\n".join(_page(agent, form)) + "\n"
+
+
+def _page(agent: str, form: Form) -> Iterator[str]:
+    yield f"{agent}, {form} form\n"
+    for kind in KINDS:
+        ways = dict(received(agent, kind, form))
+        told = ways.pop("instructions")
+        yield f"== {kind.name}: {tokens(told['text'])} tokens, told as {told['tokens']}\n"
+        yield told["text"]
+        yield "\n-- instructions\n" + json.dumps({**told, "text": "(above)"}, ensure_ascii=False)
+        for way, got in ways.items():
+            yield f"\n-- {way}\n{json.dumps(_short(got, told), ensure_ascii=False)}"
+        yield ""
+
+
+def _short(got: Any, told: dict[str, Any]) -> Any:
+    if got == told:
+        return "(above)"
+    if isinstance(got, dict):
+        return {name: _short(each, told) for name, each in got.items()}
+    return [_short(each, told) for each in got] if isinstance(got, list) else got
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every snapshot with what it must hold."""
+    for agent in AGENTS:
+        for form in FORMS:
+            yield f"{FOLDER}/{agent}-{form}.txt", page(agent, form)

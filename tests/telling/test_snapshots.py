@@ -1,0 +1,110 @@
+"""What an agent really receives, as it stands in the snapshots, and what it costs.
+
+scripts/docs        writes the snapshots anew; a review then sees what has changed
+"""
+
+import re
+import statistics
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from molecule_core.wire.envelope import Form
+from molecule_core.wire.tools import TOOLS
+from tests.requirements import requirement
+from tests.telling.agents import AGENTS, BRIDGED, RUNTIMES
+from tests.telling.delivered import delivered
+from tests.telling.matrix import FORMS, KINDS, Desk, Kind, received, texts
+from tests.telling.tokenizer import tokens
+
+ROOT = Path(__file__).resolve().parents[2]
+# Characters that XML takes for its own, and those that no model should meet.
+_BROKEN = ("{{", "{%", "%s", "None", "\x00")
+
+
+@requirement("I14", "I1", "I2", "I3")
+@pytest.mark.parametrize(("name", "text"), list(texts()), ids=lambda given: given.rpartition("/")[2][:30])
+def test_what_agents_receive_is_what_the_snapshot_says(name: str, text: str) -> None:
+    assert (ROOT / name).read_bytes().decode() == text, "run scripts/docs, and look at what has changed"
+
+
+def test_the_snapshots_keep_their_line_ends_on_every_system() -> None:
+    assert "tests/telling/snapshots/*.txt text eol=lf" in (ROOT / ".gitattributes").read_text().splitlines()
+
+
+def cost(agent: str, form: Form, kind: Kind) -> int:
+    """Tokens of the words, as a real tokenizer counts them."""
+    return tokens(dict(received(agent, kind, form))["instructions"]["text"])
+
+
+@requirement("I14")
+@pytest.mark.parametrize(("form", "most"), [("full", 220), ("compact", 45)])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.several], ids=lambda kind: kind.name)
+def test_the_median_of_the_three_defaults_keeps_to_its_bound(form: Form, most: int, kind: Kind) -> None:
+    assert statistics.median(cost(runtime, form, kind) for runtime in RUNTIMES) <= most
+    assert cost(BRIDGED, form, kind) <= most
+
+
+@requirement("I14")
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_told_as_the_cost_is_near_it(agent: str, form: Form) -> None:
+    for kind in KINDS:
+        told = dict(received(agent, kind, form))["instructions"]
+        assert abs(told["tokens"] - tokens(told["text"])) <= 5 + 0.25 * tokens(told["text"])
+
+
+@requirement("I1", "I2", "I3")
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_way_says_the_same_words(agent: str, kind: Kind) -> None:
+    for form in FORMS:
+        ways = dict(received(agent, kind, form))
+        told = ways["instructions"]
+        assert not any(each in told["text"] for each in _BROKEN)
+        assert ways["poll, beside the message"]["instructions"] == told
+        assert ways["push"]["metadata"]["instructions"] == ways["wait_for_message"]["instructions"] == told
+        assert ways["push"]["parts"] == list(kind.parts)
+        assert ways["poll, in the text"][0]["text"].startswith("<instructions>")
+
+
+@requirement("I9", "G20")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_program_behind_a_bridge_is_told_of_its_command_and_of_its_draft_and_of_no_tool(
+    form: Form, kind: Kind
+) -> None:
+    ways = dict(received(BRIDGED, kind, form))
+    told, read = ways["instructions"], ElementTree.fromstring(ways["standard input"])
+    assert (told["reply_via"], told["available_tools"]) == ("molecule reply", [])
+    assert read[0].text == told["text"], "the bridge has nothing to add"
+    asks = kind.intent == "request"
+    assert (f"`molecule reply {told['reply_handle']}`" in told["text"]) is asks
+    assert ("draft" in told["text"]) is asks
+    assert "(handle" not in told["text"] and "does not reach" not in told["text"]
+    for spec in TOOLS:
+        assert f"{spec.name}(" not in told["text"]
+    called = set(re.findall(r"`molecule (\w+)", told["text"]))
+    assert called <= {"tool", *(spec.cli for spec in TOOLS)}
+
+
+@requirement("I1")
+def test_a_stored_message_is_not_touched_by_any_of_it() -> None:
+    for kind in KINDS:
+        row = Desk("codex", kind).row
+        before = row.request_body
+        for form in FORMS:
+            dict(received("codex", kind, form))
+        assert row.request_body == before == Desk("codex", kind).row.request_body
+
+
+@requirement("I14", "D6", "D7")
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.is_delivered], ids=lambda kind: kind.name)
+def test_the_snapshot_of_a_task_and_of_its_result_is_what_a_real_server_handed_over(agent: str, kind: Kind) -> None:
+    handed = delivered(agent)[kind.kind]
+    assert (handed.claimed["kind"], handed.claimed["intent"]) == (kind.kind, kind.intent)
+    assert dict(received(agent, kind, "full"))["poll, beside the message"] == handed.claimed
+    task = delivered(agent)["delegation"]
+    assert f"delegation_id={task.row.id}" in handed.claimed["instructions"]["text"]

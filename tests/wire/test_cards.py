@@ -1,0 +1,62 @@
+"""What a card says of an agent's tools: names that the platform knows, or nothing."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from molecule_core.wire.cards import ALL, LOADED, MOST_LOADED, tools_of
+from molecule_core.wire.toolspec import Runtime, tool_name
+from tests.requirements import requirement
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from([*ALL, LOADED, "tools", "mcp"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from([LOADED, "capabilities", "mcp", "mcp_tools", "tools", "name", "x"]), inner)
+    ),
+    max_leaves=12,
+)
+
+
+@requirement("I9")
+@given(junk)
+def test_whatever_a_card_is_only_plain_names_come_out_each_once(card: Any) -> None:
+    found = tools_of(card) or ()
+    assert len(set(found)) == len(found) <= MOST_LOADED
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name) for name in found)
+
+
+@requirement("I9")
+@pytest.mark.parametrize(
+    "card",
+    [
+        {"loaded_mcp_tools": ["inbox_pop", "reply_to_workspace", "<b>", "a b", "x" * 200, 7, None]},
+        {"loaded_mcp_tools": [{"name": "inbox_pop"}, {"name": "reply_to_workspace"}, {"title": "x"}]},
+        {"capabilities": {"loaded_mcp_tools": ["inbox_pop", "reply_to_workspace"]}},
+        {"capabilities": {"mcp": {"tools": ["inbox_pop", "reply_to_workspace"]}}},
+        {"capabilities": {"mcp_tools": {"inbox_pop": {}, "reply_to_workspace": {}}}},
+        {"mcp": {"tools": ["inbox_pop", "reply_to_workspace", "inbox_pop"]}},
+        {"mcp_tools": ["inbox_pop", "reply_to_workspace"]},
+        {"tools": ["inbox_pop", "reply_to_workspace"]},
+        {"loaded_mcp_tools": ["inbox_pop", "reply_to_workspace"], "mcp_tools": ["recall_memory"]},
+    ],
+)
+def test_every_place_where_cards_list_tools_is_read(card: dict[str, Any]) -> None:
+    assert tools_of(card) == ("inbox_pop", "reply_to_workspace")
+
+
+@requirement("I9")
+@pytest.mark.parametrize("runtime", Runtime)
+def test_the_spelling_of_every_runtime_is_known(runtime: Runtime) -> None:
+    assert tools_of({LOADED: [tool_name(name, runtime) for name in ALL]}) == ALL
+
+
+@pytest.mark.parametrize(
+    "card", [None, "x", [], {}, {"mcp": "x"}, {"capabilities": {"streaming": True}}, {LOADED: 3}, {"tools": 16}]
+)
+def test_a_card_that_says_nothing_is_not_one_that_says_none(card: Any) -> None:
+    assert tools_of(card) is None
+    assert tools_of({LOADED: []}) == ()
