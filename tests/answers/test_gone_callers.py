@@ -1,0 +1,36 @@
+"""Whoever goes away while an answer is being written leaves no error behind."""
+
+import asyncio
+import gc
+from collections.abc import Generator
+from typing import Any
+
+from molecule_core.ground.limits import Limits
+from molecule_core.messages.owing import NotAlone, Owing
+from molecule_core.store.database import Command, Step, WriteSet
+from tests.answers.office import Office
+from tests.requirements import requirement
+
+
+def answering(alone: bool) -> Command[None]:
+    """A command that finds something it answers."""
+
+    def decide() -> Generator[Step, Any, WriteSet[None]]:
+        yield from ()
+        if not alone:
+            raise NotAlone
+        return WriteSet(None)
+
+    return Command("", (), decide, alone)
+
+
+@requirement("M27")
+async def test_an_answer_whose_sender_went_away_meanwhile_is_no_error_in_the_log(office: Office) -> None:
+    store, loop = office.server.server.store, asyncio.get_running_loop()
+    complaints: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+    owing = Owing(office.clock, Limits())
+    owing.run(store, "asked", "who goes", answering).cancel()
+    await owing.run(store, "asked", "who stays", answering)
+    gc.collect()
+    assert complaints == []
