@@ -16,6 +16,7 @@ from molecule_core.store.mirrors import Mirrors
 from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
 from molecule_core.store.wakeups import Wakeups
 
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _log = logging.getLogger("molecule.server")
 
 
@@ -37,6 +38,12 @@ class Standing:
         self.bus: Bus | None = None
         self._mirrors = Mirrors(self.wakeups.ring)
         self.store = self._choose_store()
+
+    def _hosts(self) -> frozenset[str]:
+        """The host names this server answers for."""
+        public = self.settings.url.split("://", 1)[-1].split("/", 1)[0].rsplit(":", 1)[0]
+        names = (*_LOOPBACK, self.settings.host, public, *self.settings.allowed_hosts)
+        return frozenset(name.lower() for name in names)
 
     def _choose_store(self) -> Store:
         limits = self.settings.limits
