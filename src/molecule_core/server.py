@@ -57,7 +57,6 @@ from molecule_core.edges.tree import TreeEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
 from molecule_core.ground.addresses import NetPolicy
 from molecule_core.ground.clock import Clock
-from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.ids import Randomness
 from molecule_core.ground.logs import hide
 from molecule_core.ground.metrics import DelegationMeter, InstructionMeter, MessageMeter, RouteMeter
@@ -100,18 +99,12 @@ from molecule_core.store.disk import Disk
 from molecule_core.store.mirrors import follow
 from molecule_core.store.pruning import RETENTION, JournalPruning, Retention
 from molecule_core.store.timers import Timers
-from molecule_core.store.wakeups import Look
 from molecule_core.views.feed import Feed
 from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimeLine
 from molecule_core.views.worktree import WorkTree
 
 FIRST_ORG = "Default"
-# Between two saves of what agents say, so that other processes know it soon and the store is not busy with it.
-_SAVE_SECONDS = 1.0
-_DAY_SECONDS = 86_400.0
-# A store that does not answer is asked again after so long.
-_RETRY_SECONDS = 5.0
 _ENDED = "the credential has ended"
 _log = logging.getLogger("molecule.server")
 
@@ -135,7 +128,6 @@ class Server(Standing):
         """`mcp_additions`: tools and methods that only a test's server has."""
         super().__init__(settings, clock=clock, randomness=randomness)
         self._mcp_additions = mcp_additions
-        self._closing = asyncio.Event()
         if settings.metrics_token:
             hide(settings.metrics_token)
         self._fetcher = fetcher or SafeFetcher(NetPolicy.of(settings.push_networks), settings.limits)
@@ -364,22 +356,8 @@ class Server(Standing):
         await asyncio.gather(self._org.sweep(""), self._retention.begin(), self._layer.writer.seed())
         work = [self._timers.work(), self.delivery.work(alone=not self.store.shared)]
         if self.store.shared:
-            work += [follow(self.store, self.wakeups), self._keep_saving()]
+            work += [follow(self.store, self.wakeups), self._keep_saving(PULSES, self._org.save_pulses)]
         self._workers = [asyncio.create_task(each) for each in work]
-
-    async def _keep_saving(self) -> None:
-        """Saves what agents say to this process: soon if they work on something else now, else with each sweep."""
-
-        async def look() -> Look[bool]:
-            try:
-                if await self._org.save_pulses():
-                    await self._clock.wait(self._closing.wait(), _SAVE_SECONDS)
-            except (StoreUnavailable, ServerBusy):
-                return Look(None, again_in=_RETRY_SECONDS)
-            return Look(None, again_in=self.settings.limits.sweep_seconds)
-
-        while not self.wakeups.closing:
-            await self.wakeups.until(PULSES, look, _DAY_SECONDS)
 
     async def login_link(self) -> str:
         """A link that lets the first owner of the first organisation in, once."""

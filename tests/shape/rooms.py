@@ -110,8 +110,8 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "writer": ("beginning", "steps", *INSIDE["writer"]),
     },
     "approvals": {
-        # How one is shown, what is written to its parties, and what is set are apart from the steps, which the writer and
-        # who follows facts make commands of; `hands` makes all of them together for the server.
+        # How one is shown, what is written to its parties, and what is set are apart from the steps, which the writer
+        # and who follows facts make commands of; `hands` makes all of them together for the server.
         "items": ("model",),
         "letters": ("model",),
         "policies": ("model",),
@@ -274,6 +274,7 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
 # The files that together are the one writer of a slice: only they may name statements that write.
 HANDS: dict[str, tuple[str, ...]] = {
     "delegations": ("writer", "beginning", "hearing", "steps", "pruning"),
+    "approvals": ("writer", "hearing", "steps", "pruning"),
     "messages": (
         "writer",
         "chains",
