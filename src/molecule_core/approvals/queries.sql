@@ -25,7 +25,7 @@ INSERT INTO approvals (
 -- name: save_approval
 -- an approval has changed
 UPDATE approvals SET
-    status = :status, open = :open, revision = :revision, rev = :rev, reason = :reason, edited = :edited, action_hash =
+    status = :status, open = :open, revision = :revision, rev = :rev, reason = :reason, proposed = :proposed, edited = :edited, action_hash =
     :action_hash, holder_id = :holder_id, holder_name = :holder_name, for_person = :for_person, asker = :asker, messages
     = :messages, message_id = :message_id, message_seq = :message_seq, question_seq = :question_seq, asked = :asked,
     policy = :policy, path = :path, decided = :decided, updated_at = :updated_at, expires_at = :expires_at, level_at =

@@ -232,7 +232,7 @@ class ApprovalWriter:
 
         return await self._run(row, decide)
 
-    async def use(self, row: Approval, by: Party, action_hash: str) -> Approval:
+    async def use(self, row: Approval, action_hash: str) -> Approval:
         """The requester is about to act: once. Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved."""
 
         def decide(known: Approval) -> Deciding[Approval]:
@@ -248,7 +248,7 @@ class ApprovalWriter:
             if found is Usable.USED:
                 raise ApprovalUsed(used_at=rfc3339(known.used_at or 0), approval=shown)
             course = self._steps.course(known)
-            self._steps.used(course, by)
+            self._steps.used(course, Party(Kind.WORKSPACE.value, known.workspace_id, known.requester_name))
             return course.written(self._steps.counted)
 
         return await self._run(row, decide)
