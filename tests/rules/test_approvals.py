@@ -35,7 +35,7 @@ class Model:
         self.requester = requester
         self.left = [each for each in chain if not each.why_not and each.standing is not Standing.EXCEEDS]
         self.turn = self.left.pop(0).id if self.left else None
-        self.had = {self.turn} - {None}
+        self.had = set[str]() if self.turn is None else {self.turn}
         self.passed_on: set[str] = set()
         self.over: tuple[Decision, str] | None = None
         self.asker: str | None = None
@@ -43,7 +43,7 @@ class Model:
 
     def next(self) -> None:
         self.turn = self.left.pop(0).id if self.left else None
-        self.had |= {self.turn} - {None}
+        self.had |= set() if self.turn is None else {self.turn}
 
     def takes(self, attempt: Attempt) -> str:
         """`yes`, `again` (the same by the same), or `no`."""
@@ -85,7 +85,7 @@ class Model:
             revision=self.revision,
             action_hash="h",
             holder_id=self.turn if self.over is None else None,
-            asked=frozenset(each for each in self.had if each is not None),
+            asked=frozenset(self.had),
             escalated=frozenset(self.passed_on),
             asker=None if self.asker is None else (asker_kind, self.asker),
             decided=None if self.over is None else (self.over[0].value, kind, self.over[1]),
@@ -129,7 +129,7 @@ def story(dice: random.Random, judge: Any = rules.judge) -> list[str]:
             wrong.append(f"{attempt} was {found}, and ought to be {meant}")
         if meant == "yes":
             model.does(attempt)
-        reached = rules.route(chain, model.had - {model.turn})
+        reached = rules.route(chain, [each for each in model.had if each != model.turn])
         if model.over is None and (None if reached.holder is None else reached.holder.id) != model.turn:
             wrong.append(f"{reached} instead of {model.turn}")
     return wrong

@@ -13,6 +13,7 @@ import msgspec
 from molecule_core.approvals import rules
 from molecule_core.approvals.items import item_of
 from molecule_core.approvals.model import (
+    APPROVAL,
     Approval,
     Decider,
     Decision,
@@ -48,6 +49,7 @@ from molecule_core.ground.refusals import (
 from molecule_core.store.database import Command, Event, Read, Several, Step, Store, WriteSet
 from molecule_core.store.database import Decision as Deciding
 from molecule_core.store.journal import org_key
+from molecule_core.store.timers import no_timer
 from molecule_core.wire.approvals import Grant, Judge, Party, PoliciesChanged, Rule, plain
 
 POLICIES = "APPROVAL_POLICIES_UPDATED"
@@ -262,7 +264,7 @@ class ApprovalWriter:
         def decide() -> Deciding[None]:
             row = yield from row_of(org_id, approval_id)
             if row is None or not row.open:
-                return WriteSet(None, [("forget_timer", {"kind": "approval", "key": key})])
+                return WriteSet(None, [no_timer(APPROVAL, key)])
             course = self._steps.course(row)
             yield from self._looked_after(course)
             done = course.written(self._steps.counted)
