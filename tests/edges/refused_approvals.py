@@ -57,8 +57,12 @@ async def _one_too_many(world: Any) -> Any:
     return await world.ask("POST", _EVERY, {"action": "act"}, token=world.seat.token)
 
 
-_YES, _NO = ("decide", {"decision": "approve"}, False), ("decide", {"decision": "deny"}, False)
-_USE, _ASK, _TELL = ("use", {}, True), ("decide", _MORE, False), ("answer", {"text": "so"}, True)
+_Verb = tuple[str, dict[str, Any], bool]
+_YES: _Verb = ("decide", {"decision": "approve"}, False)
+_NO: _Verb = ("decide", {"decision": "deny"}, False)
+_USE: _Verb = ("use", {}, True)
+_ASK: _Verb = ("decide", _MORE, False)
+_TELL: _Verb = ("answer", {"text": "so"}, True)
 PROVOKED: dict[str, Provoke] = {
     "own_approval": _said(("decide", {"decision": "approve"}, True)),
     "already_decided": _said(_YES, _NO),
