@@ -140,8 +140,8 @@ def test_wherever_it_is_killed_and_whatever_comes_twice_the_answer_is_one_and_th
     if not item.waits:
         for message in list(inbox):
             reaction = react(KEEPER, state, message)
-            state, further = reaction.state, [stands(KEEPER, reaction.state, each, item) for each in asks(reaction)]
-            for done in further:
+            state = reaction.state
+            for done in [stands(KEEPER, state, each, item) for each in asks(reaction)]:
                 effects.update(answered(done.actions))
                 state = done.state
         assert len(effects) == 1
