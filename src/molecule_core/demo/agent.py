@@ -18,10 +18,26 @@ import msgspec
 
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.demo.hosted import host
-from molecule_core.demo.mail import card_of, message_of, peer_of
+from molecule_core.demo.mail import approval_of, card_of, message_of, peer_of
 from molecule_core.demo.mcp import ServerEnded
-from molecule_core.demo.mind import Reaction, State, begun, react, refused, tasks
-from molecule_core.demo.model import Ack, Action, Answer, Delegate, Message, Peer, Posting, Report, Say, Work
+from molecule_core.demo.mind import Reaction, State, begun, forbidden, react, refused, stands, tasks
+from molecule_core.demo.model import (
+    Ack,
+    Action,
+    Answer,
+    Approval,
+    Ask,
+    Delegate,
+    Message,
+    PassOn,
+    Peer,
+    Posting,
+    Report,
+    Say,
+    TakeBack,
+    Use,
+    Work,
+)
 from molecule_core.demo.mute import BridgeEnded, keep
 from molecule_core.demo.presence import BEAT_SECONDS, Presence, SeatGone
 from molecule_core.demo.pushed import Pushed
@@ -117,6 +133,16 @@ class Agent:
                 await self._perform(await self._delegate(action))
             case Report():
                 await self._report(action)
+            case Ask():
+                await self._perform(await self._ask(action))
+            case PassOn():
+                told = {"decision": "escalate", "note": action.note, "revision": action.approval.revision}
+                await self._done(lambda: self._approval(action.approval, "decide", told))
+            case Use():
+                exactly = {"action_hash": action.approval.action_hash}
+                await self._done(lambda: self._approval(action.approval, "use", exactly))
+            case TakeBack():
+                await self._done(lambda: self._approval(action.approval, "withdraw", {"note": action.note}))
             case Ack():
                 handled = {"id": action.message.id, "attempt": action.message.attempt}
                 await self._done(lambda: self._api.ack(self._id, handled))
@@ -143,6 +169,23 @@ class Agent:
         except ApiError as error:
             return refused(self._seat, self._state, given, f"{error.problem.get('error', error)}")
         return begun(self._seat, self._state, given, receipt["delegation_id"])
+
+    async def _ask(self, asked: Ask) -> Reaction:
+        """What the agent does once it knows how its approval stands, or that it cannot ask for one."""
+        wish = {"action": asked.action, "reason": asked.reason, "details": {"task": asked.task}}
+        headers = {"idempotency-key": asked.key}
+        path = f"/workspaces/{self._id}/approvals"
+        try:
+            item = await self._insist(lambda: self._api.call("POST", path, body=wish, headers=headers))
+        except ApiError as error:
+            return forbidden(self._state, asked, f"{error.problem.get('error', error)}")
+        approval = approval_of(item)
+        if approval is None:
+            return forbidden(self._state, asked, "the server's answer is not understood")
+        return stands(self._seat, self._state, asked, approval)
+
+    async def _approval(self, approval: Approval, verb: str, told: dict[str, Any]) -> Any:
+        return await self._api.post(f"/workspaces/{self._id}/approvals/{approval.id}/{verb}", told)
 
     async def _report(self, report: Report) -> None:
         """Said once: the next report makes up for one that is lost."""

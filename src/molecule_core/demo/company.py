@@ -105,7 +105,7 @@ def _clean_seat(above: SeatPath, seat: Seat, limits: Limits) -> Seat:
     if len(path) > limits.tree_depth:
         raise msgspec.ValidationError(f"the tree is deeper than {limits.tree_depth} levels; make it flatter")
     role = clean_line(seat.role, limits.short_text_length, f"the role of {name!r}")
-    if fault := _fault_of(seat) or next(filter(None, map(_fault_of_craft, seat.craft)), ""):
+    if fault := _fault_of(seat) or _fault_of_leave(seat) or next(filter(None, map(_fault_of_craft, seat.craft)), ""):
         raise msgspec.ValidationError(f"the seat {' / '.join(path)} {fault}")
     return msgspec.structs.replace(seat, name=name, role=role, seat=_clean_seats(path, seat.seat, limits))
 
@@ -122,6 +122,13 @@ def _fault_of(seat: Seat) -> str:
     if not seat.seat and not seat.craft:
         return "has neither a craft nor seats below it, so it could answer nothing; give it a [[...craft]]"
     return ""
+
+
+def _fault_of_leave(seat: Seat) -> str:
+    if seat.asks_before and (seat.behaviour != "specialist" or seat.host != "none"):
+        return "asks for leave, which only a specialist without a host does; leave its asks_before away"
+    wordless = [word for word in seat.asks_before if not words_of(word)]
+    return f"asks before {wordless[0]!r}, which is no word" if wordless else ""
 
 
 def _fault_of_craft(craft: Craft) -> str:

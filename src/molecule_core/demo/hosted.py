@@ -12,7 +12,7 @@ from typing import Any
 from molecule_core.demo.mail import card_of
 from molecule_core.demo.mcp import McpServer, ToolRefused, started
 from molecule_core.demo.mind import State, react
-from molecule_core.demo.model import Ack, Action, Answer, Delegate, Message, Posting, Report, Say, Seat, Work
+from molecule_core.demo.model import Ack, Action, Answer, Message, Posting, Report, Say, Seat, Work
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.settings import environment
 
@@ -63,7 +63,7 @@ class Hosted:
                 await self._tools.call("report_progress", task_id=action.delegation_id, **told)
             case Ack():
                 await self._tools.call("inbox_pop", **answers)
-            case Delegate():  # a specialist asks nobody
+            case _:  # a specialist asks nobody, and one in a host needs no leave
                 raise AssertionError(action)
 
     async def _insist(self, call: Callable[[], Any]) -> Any:

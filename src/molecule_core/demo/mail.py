@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from molecule_core.demo.model import Checks, Craft, Estimate, Message, Peer, Seat
+from molecule_core.demo.model import Approval, Checks, Craft, Estimate, Message, Peer, Seat
 from molecule_core.demo.reading import ANY_NUMBER, telling_stems
 
 _USER, _PEER, _DELEGATION, _RESULT, _SYSTEM = "canvas_user", "peer_agent", "delegation", "delegation_result", "system"
+_ASKED, _DECIDED = "approval_request", "approval_decision"
 _COMPLETED = "completed"
 _MOST_TAGS = 50
 
@@ -47,7 +48,27 @@ def _message(body: Any, *, id: str, attempt: int, sender: str | None, kind: Any,
         delegation_id=named if isinstance(named, str) and kind in (_DELEGATION, _RESULT, _SYSTEM) else "",
         is_result=kind == _RESULT,
         failed=kind == _RESULT and metadata.get("status") != _COMPLETED,
-        wants_answer=kind in (_USER, _PEER, _DELEGATION) and intent == "request" and not is_reply,
+        wants_answer=kind in (_USER, _PEER, _DELEGATION, _DECIDED) and intent == "request" and not is_reply,
+        approval=approval_of(metadata) if kind in (_ASKED, _DECIDED) else None,
+        to_decide=kind == _ASKED,
+    )
+
+
+def approval_of(told: Any) -> Approval | None:
+    """An approval, as the server shows it or a message tells of it."""
+    item = _object(told)
+    id_, status, revision, hashed = (item.get(name) for name in ("approval_id", "status", "revision", "action_hash"))
+    if not (isinstance(id_, str) and isinstance(status, str) and isinstance(revision, int) and isinstance(hashed, str)):
+        return None
+    decided = _object(item.get("decided"))
+    by, note = _object(decided.get("by")).get("name"), decided.get("note")
+    return Approval(
+        id=id_,
+        status=status,
+        revision=revision,
+        action_hash=hashed,
+        by=by if isinstance(by, str) else "",
+        note=note if isinstance(note, str) else "",
     )
 
 

@@ -14,7 +14,23 @@ from msgspec.structs import replace
 
 from molecule_core.demo import saying
 from molecule_core.demo.crafts import quoted
-from molecule_core.demo.model import Ack, Action, Answer, Delegate, Message, Peer, Report, Say, Seat, Work
+from molecule_core.demo.model import (
+    Ack,
+    Action,
+    Answer,
+    Approval,
+    Ask,
+    Delegate,
+    Message,
+    PassOn,
+    Peer,
+    Report,
+    Say,
+    Seat,
+    TakeBack,
+    Use,
+    Work,
+)
 from molecule_core.demo.reading import telling_stems
 
 _WHOLE = 100
@@ -33,14 +49,22 @@ class Case(Struct, frozen=True):
         return [peer for peer in self.asked if peer.id not in self.results]
 
 
+class Leave(Struct, frozen=True):
+    """A request that must not be worked on before an approval; None until the server has said which it is."""
+
+    request: Message
+    approval: Approval | None = None
+
+
 class State(Struct, frozen=True):
     """What an agent has in mind: open cases by the id of their request; for each delegation under way the keys of all
-    that wait for it, since the same work that is wanted twice at a time is one delegation; and results that nobody
-    waits for yet."""
+    that wait for it, since the same work that is wanted twice at a time is one delegation; results that nobody waits
+    for yet; and what needs leave, by the id of its request."""
 
     cases: dict[str, Case] = {}
     waits: dict[str, tuple[str, ...]] = {}
     held: dict[str, Message] = {}
+    leaves: dict[str, Leave] = {}
 
 
 class Reaction(Struct, frozen=True):
@@ -52,6 +76,8 @@ class Reaction(Struct, frozen=True):
 
 def react(seat: Seat, state: State, message: Message, peers: Sequence[Peer] = ()) -> Reaction:
     """What an agent does about a message. `peers` are needed for a request."""
+    if message.approval is not None:
+        return _take_approval(seat, state, message, message.approval)
     if message.is_result:
         return _take_result(seat, state, message)
     if message.wants_answer:
@@ -75,7 +101,8 @@ def refused(seat: Seat, state: State, given: Delegate, why: str) -> Reaction:
 
 def tasks(state: State) -> list[str]:
     """What an agent is busy with, the newest last, as others may see it."""
-    return [saying.waiting(case.request, _names(case.missing)) for case in state.cases.values()]
+    waiting = [saying.waiting(case.request, saying.waits_for(_names(case.missing))) for case in state.cases.values()]
+    return waiting + [saying.waiting(leave.request, saying.WAITS_FOR_LEAVE) for leave in state.leaves.values()]
 
 
 def key_of(request: Message, peer: Peer) -> str:
@@ -87,6 +114,8 @@ def key_of(request: Message, peer: Peer) -> str:
 
 
 def _take_request(seat: Seat, state: State, request: Message, peers: Sequence[Peer]) -> Reaction:
+    if saying.leave_to(seat, request):
+        return _ask_leave(seat, state, request)
     known = state.cases.get(request.id)
     if known is not None:
         return Reaction(replace(state, cases={**state.cases, request.id: replace(known, request=request)}), ())
@@ -134,11 +163,13 @@ def _without(state: State, request_id: str) -> State:
     return replace(state, cases=cases, waits={each: keys for each, keys in left.items() if keys})
 
 
-def _answering(seat: Seat, case: Case, left: State) -> list[Action]:
-    """The request is acknowledged before the results: a request that comes again without them would wait for ever,
-    while a result without its request only has to be put away. So one that another request waits for stays, too."""
+def _answering(seat: Seat, case: Case, left: State, allowed: str = "") -> list[Action]:
+    """The answer; `allowed`: what stands above it.
+
+    The request is acknowledged before the results: a request that comes again without them would wait for ever, while a
+    result without its request only has to be put away. So one that another request waits for stays, too."""
     results = [(peer.name, case.results[peer.id]) for peer in case.asked]
-    text = saying.answer(seat, case.request, results)
+    text = allowed + saying.answer(seat, case.request, results)
     return [
         *_working(seat, case.request),
         _reply(case.request, text),
@@ -162,6 +193,69 @@ def _working(seat: Seat, request: Message) -> list[Action]:
 
 def _reply(request: Message, text: str) -> Action:
     return Say(text, f"answer-{request.id}", request.id) if request.sender is None else Answer(request, text)
+
+
+# -- leave -------------------------------------------------------------------------------------------------------------
+
+
+def _ask_leave(seat: Seat, state: State, request: Message) -> Reaction:
+    """Also a request that comes again asks again, and is told how it stands: the decision may have come before it."""
+    what = saying.leave_to(seat, request)
+    known = state.leaves.get(request.id, Leave(request))
+    leaves = {**state.leaves, request.id: replace(known, request=request)}
+    telling: list[Action] = []
+    if request.sender is None:
+        telling.append(Say(saying.asks_leave(what), f"leave-{request.id}", request.id, progress=True))
+    elif request.is_delegated and seat.progress:
+        telling.append(Report(request.delegation_id, saying.WAITS_FOR_LEAVE, 0))
+    return Reaction(replace(state, leaves=leaves), (*telling, _asking(seat, request)))
+
+
+def _asking(seat: Seat, request: Message) -> Ask:
+    what = saying.leave_to(seat, request)
+    return Ask(what, saying.wants(request), request.text, f"approval-{request.id}", request.id)
+
+
+def stands(seat: Seat, state: State, asked: Ask, approval: Approval) -> Reaction:
+    """What an agent does when it knows how its approval stands."""
+    leave = state.leaves.get(asked.about)
+    if leave is None:
+        return Reaction(state, ())
+    if approval.waits:
+        known = {**state.leaves, asked.about: replace(leave, approval=approval)}
+        return Reaction(replace(state, leaves=known), ())
+    left, request = _without_leave(state, asked.about), leave.request
+    told = saying.decided(approval, asked.action)
+    if approval.status != "approved":
+        return Reaction(left, (_reply(request, told), Ack(request)))
+    case = Case(request, ())
+    return Reaction(left, (Use(approval), *_answering(seat, case, left, f"{told}\n\n")))
+
+
+def forbidden(state: State, asked: Ask, why: str) -> Reaction:
+    """What an agent does when the server does not let it ask."""
+    leave = state.leaves.get(asked.about)
+    if leave is None:
+        return Reaction(state, ())
+    left = _without_leave(state, asked.about)
+    return Reaction(left, (_reply(leave.request, saying.cannot_ask(asked.action, why)), Ack(leave.request)))
+
+
+def _take_approval(seat: Seat, state: State, message: Message, approval: Approval) -> Reaction:
+    """Nobody of the company decides: a lead passes on what is asked of it, up to the person. A decision that is heard
+    is looked up, so that what the server says counts, and not what a message says."""
+    if message.to_decide:
+        return Reaction(state, (PassOn(approval, saying.NOT_MINE),))
+    own = next((each for each in state.leaves.values() if each.approval and each.approval.id == approval.id), None)
+    if own is None:
+        return Reaction(state, (Ack(message),))
+    if message.wants_answer:
+        return Reaction(state, (Answer(message, saying.more_about(own.request)),))
+    return Reaction(state, (_asking(seat, own.request), Ack(message)))
+
+
+def _without_leave(state: State, request_id: str) -> State:
+    return replace(state, leaves={key: leave for key, leave in state.leaves.items() if key != request_id})
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
@@ -212,7 +306,12 @@ def _take_note(state: State, note: Message) -> Reaction:
     over = {key for key, case in state.cases.items() if case.request.is_delegated and key == note.delegation_id}
     for request_id in over:
         state = _without(state, request_id)
-    return Reaction(state, (Ack(note),))
+    back: list[Action] = []
+    for key, leave in list(state.leaves.items()):
+        if leave.request.is_delegated and leave.request.delegation_id == note.delegation_id:
+            state = _without_leave(state, key)
+            back += [TakeBack(leave.approval, saying.NO_MORE)] if leave.approval else []
+    return Reaction(state, (*back, Ack(note)))
 
 
 def _names(peers: list[Peer]) -> list[str]:

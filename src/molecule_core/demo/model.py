@@ -64,7 +64,8 @@ class Seat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `host`: what the agent lives in; in a host of MCP servers it has tools, and does not speak HTTP; with `stdout` it
     only prints; with `push` it asks for nothing, and its messages are brought to it. `reply_seconds`: after how long
     its answers are due, where that is not as long as everywhere. `progress`: whether it says how far it is with work
-    that was delegated to it. `stumbles`: whether the first push of each delegation fails, as while a proxy restarts."""
+    that was delegated to it. `stumbles`: whether the first push of each delegation fails, as while a proxy restarts.
+    `asks_before`: what it does not begin without leave: work that names one of these words."""
 
     name: str
     role: str
@@ -74,6 +75,7 @@ class Seat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reply_seconds: Annotated[int, Meta(ge=0, le=3600)] | None = None
     progress: bool = False
     stumbles: bool = False
+    asks_before: tuple[Word, ...] = ()
     craft: tuple[Craft, ...] = ()
     seat: "tuple[Seat, ...]" = ()
 
@@ -102,12 +104,29 @@ class Peer(Struct, frozen=True):
     words: frozenset[str] = frozenset()
 
 
+class Approval(Struct, frozen=True, kw_only=True):
+    """An approval, as a message or the server tells of it. `revision`, `action_hash`: what exactly is asked for.
+    `by`, `note`: who has decided, and what they said."""
+
+    id: str
+    status: str
+    revision: int
+    action_hash: str
+    by: str = ""
+    note: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing is decided."""
+        return self.status in ("pending", "info_requested")
+
+
 class Message(Struct, frozen=True, kw_only=True):
     """A message as it was handed out. `sender` is a workspace's id, or None for a person; `handle` names it in an
     answer, if it has such a name.
 
     `delegation_id`: of the work that it brings, that it is the result of, or that is over. `failed`: it has no result,
-    and the text says why."""
+    and the text says why. `approval`: what it asks to be decided (`to_decide`), or tells or asks about one's own."""
 
     id: str
     attempt: int
@@ -118,6 +137,8 @@ class Message(Struct, frozen=True, kw_only=True):
     is_result: bool = False
     failed: bool = False
     wants_answer: bool = True
+    approval: Approval | None = None
+    to_decide: bool = False
 
     @property
     def is_delegated(self) -> bool:
@@ -175,4 +196,35 @@ class Ack(Struct, frozen=True):
     message: Message
 
 
-Action = Work | Say | Answer | Delegate | Report | Ack
+class Ask(Struct, frozen=True):
+    """Asks for leave to do something, as part of what the request `about` asks for. The same key is one approval: who
+    asks again is told how it stands."""
+
+    action: str
+    reason: str
+    task: str
+    key: str
+    about: str
+
+
+class PassOn(Struct, frozen=True):
+    """Leaves a decision to the next one above."""
+
+    approval: Approval
+    note: str
+
+
+class Use(Struct, frozen=True):
+    """Says that one does now what was approved."""
+
+    approval: Approval
+
+
+class TakeBack(Struct, frozen=True):
+    """Wants leave no more."""
+
+    approval: Approval
+    note: str
+
+
+Action = Work | Say | Answer | Delegate | Report | Ack | Ask | PassOn | Use | TakeBack

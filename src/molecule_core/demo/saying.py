@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from molecule_core.demo import reading
 from molecule_core.demo.crafts import joined, practise, quoted
-from molecule_core.demo.model import Message, Peer, Seat
+from molecule_core.demo.model import Approval, Message, Peer, Seat
 
 # A character has at most four bytes: this stays below the 256 KiB that a message may have.
 _MOST = 60_000
@@ -19,14 +20,57 @@ def begun(asked: Sequence[Peer]) -> str:
     return f"I am asking {names}, and come back when all of them have answered."
 
 
-def waiting(request: Message, names: list[str]) -> str:
+def waiting(request: Message, why: str) -> str:
     """What others see of an agent that waits."""
-    return f"{quoted(request.text)}: {waits_for(names)}"
+    return f"{quoted(request.text)}: {why}"
 
 
 def waits_for(names: list[str]) -> str:
     """For whom an agent waits."""
     return f"waiting for {joined(names)}"
+
+
+def leave_to(seat: Seat, request: Message) -> str:
+    """What a specialist needs leave for, in the words of its org file."""
+    stems = reading.stems_of(request.text)
+    return joined([word for word in seat.asks_before if reading.names(stems, word)])
+
+
+WAITS_FOR_LEAVE = "waiting for an approval"
+"""What is said of work that may not begin."""
+NO_MORE = "The work was taken back."
+"""Why leave is not wanted any more."""
+NOT_MINE = "This is not mine to decide."
+"""What a lead says of an approval."""
+
+
+def asks_leave(what: str) -> str:
+    """What a person is told whose request needs leave."""
+    return f"I need an approval first ({what}), and come back when it is decided."
+
+
+def wants(request: Message) -> str:
+    """Why a specialist asks for leave."""
+    return f"I was asked: {quoted(request.text)}"
+
+
+def cannot_ask(what: str, why: str) -> str:
+    """An answer where no leave could be asked for."""
+    return f"**Not done.** This needs an approval ({what}), and I could not ask for it: {why}"
+
+
+def more_about(request: Message) -> str:
+    """What a specialist says to a question about what it wants leave for."""
+    return f"All that I know is what I was asked: {quoted(request.text)}"
+
+
+def decided(approval: Approval, what: str) -> str:
+    """What stands above an answer that needed leave."""
+    if approval.status == "approved":
+        return f"**Approved** by {approval.by or 'somebody'} ({what})."
+    words = {"denied": f"was denied by {approval.by or 'somebody'}", "expired": "was decided by nobody in time"}
+    why = f": {approval.note}" if approval.note else ""
+    return f"**Not done.** The approval that this needs ({what}) {words.get(approval.status, 'was taken back')}{why}."
 
 
 def steps(seat: Seat) -> list[str]:

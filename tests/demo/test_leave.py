@@ -1,0 +1,163 @@
+"""What an agent of the company does about work that needs leave, and about leave that others want."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from molecule_core.demo.mail import approval_of, message_of
+from molecule_core.demo.mind import Reaction, State, forbidden, react, stands, tasks
+from molecule_core.demo.model import Ack, Action, Answer, Approval, Ask, Message, PassOn, Report, Say, TakeBack, Use
+from tests.demo.minds import CRAFT, request, seat
+from tests.requirements import requirement
+from tests.rules.effort import examples
+
+KEEPER = seat("specialist", craft=(CRAFT,), asks_before=("deploy", "data base"), progress=True)
+DEPLOY = "Deploy the landing page"
+WAITS = Approval(id="p-1", status="pending", revision=1, action_hash="abc")
+APPROVED = replace(WAITS, status="approved", by="Ada")
+DENIED = replace(WAITS, status="denied", by="Ada", note="Not on a Friday")
+
+
+def asked(sender: str | None = "boss") -> Message:
+    """Work that needs leave."""
+    return request(sender=sender, text=DEPLOY)
+
+
+def asks(reaction: Reaction) -> list[Ask]:
+    """What leave is asked for."""
+    return [action for action in reaction.actions if isinstance(action, Ask)]
+
+
+def waiting() -> State:
+    """An agent that has asked, and knows which approval it is."""
+    begun = react(KEEPER, State(), asked())
+    return stands(KEEPER, begun.state, asks(begun)[0], WAITS).state
+
+
+def decision(approval: Approval, **fields: object) -> Message:
+    """What tells of an approval."""
+    told = {"id": "p-1.2", "attempt": 1, "text": "Decided", "wants_answer": False, "approval": approval, **fields}
+    return Message(**told)  # type: ignore[arg-type]
+
+
+def answered(actions: tuple[Action, ...]) -> list[str]:
+    """The answers."""
+    return [action.text for action in actions if isinstance(action, Answer)]
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"), [(DEPLOY, True), ("It was deployed", True), ("The data base", True), ("The data", False)]
+)
+def test_work_that_names_what_needs_leave_is_not_begun_without(text: str, needs: bool) -> None:
+    reaction = react(KEEPER, State(), request(sender="boss", text=text))
+    assert bool(asks(reaction)) is needs
+    assert bool(answered(reaction.actions)) is not needs
+
+
+def test_who_asks_for_leave_says_so_to_whom_it_works_for() -> None:
+    for_a_peer, for_a_person = react(KEEPER, State(), asked()), react(KEEPER, State(), asked(None))
+    assert [type(each) for each in for_a_peer.actions] == [Report, Ask]
+    assert [type(each) for each in for_a_person.actions] == [Say, Ask]
+    assert tasks(for_a_peer.state) == ["“Deploy the landing page”: waiting for an approval"]
+
+
+def test_an_approval_is_used_before_the_work_is_done_and_named_in_the_answer() -> None:
+    heard = react(KEEPER, waiting(), decision(APPROVED))
+    assert [type(each) for each in heard.actions] == [Ask, Ack]
+    done = stands(KEEPER, heard.state, asks(heard)[0], APPROVED)
+    assert [type(each) for each in done.actions[:1]] == [Use]
+    assert answered(done.actions)[0].startswith("**Approved** by Ada (deploy).\n\n")
+    assert done.state == State()
+
+
+def test_without_leave_nothing_is_done_and_the_answer_says_who_said_no() -> None:
+    heard = react(KEEPER, waiting(), decision(DENIED))
+    done = stands(KEEPER, heard.state, asks(heard)[0], DENIED)
+    said = "**Not done.** The approval that this needs (deploy) was denied by Ada: Not on a Friday."
+    assert answered(done.actions) == [said]
+    assert not any(isinstance(each, Use) for each in done.actions)
+
+
+def test_a_decision_counts_as_the_server_tells_it_and_not_as_a_message_does() -> None:
+    heard = react(KEEPER, waiting(), decision(APPROVED))
+    told = stands(KEEPER, heard.state, asks(heard)[0], WAITS)
+    assert told.actions == ()
+    assert tasks(told.state) != []
+
+
+def test_a_question_about_it_is_answered() -> None:
+    reaction = react(KEEPER, waiting(), decision(WAITS, wants_answer=True, handle="h"))
+    assert answered(reaction.actions) == ["All that I know is what I was asked: “Deploy the landing page”"]
+
+
+def test_leave_for_work_that_was_taken_back_is_taken_back_too() -> None:
+    over = Message(id="note", attempt=1, text="over", sender="boss", delegation_id="r1", wants_answer=False)
+    reaction = react(KEEPER, waiting(), over)
+    assert [type(each) for each in reaction.actions] == [TakeBack, Ack]
+    assert reaction.state == State()
+
+
+def test_who_cannot_ask_does_nothing_and_says_why() -> None:
+    begun = react(KEEPER, State(), asked())
+    done = forbidden(begun.state, asks(begun)[0], "too many approvals are open")
+    assert answered(done.actions) == [
+        "**Not done.** This needs an approval (deploy), and I could not ask for it: too many approvals are open"
+    ]
+
+
+def test_what_others_want_leave_for_is_passed_on() -> None:
+    wanted = decision(WAITS, to_decide=True, sender="child")
+    assert [type(each) for each in react(seat(), State(), wanted).actions] == [PassOn]
+
+
+@requirement("P2", "P5")
+@examples(200)
+@given(st.data())
+def test_wherever_it_is_killed_and_whatever_comes_twice_the_answer_is_one_and_the_leave_is_used_once(
+    data: st.DataObject,
+) -> None:
+    state, item, inbox, effects, used = State(), WAITS, [asked()], set[str](), 0
+    for _ in range(data.draw(st.integers(1, 6), label="rounds")):
+        if item.waits and data.draw(st.booleans(), label="decided now"):
+            item = data.draw(st.sampled_from([APPROVED, DENIED]), label="as")
+            inbox.append(decision(item))
+        for message in data.draw(st.permutations(inbox), label="order"):
+            todo = list(react(KEEPER, state, message).actions)
+            state = react(KEEPER, state, message).state
+            while todo:
+                if data.draw(st.integers(0, 9), label="killed at 0") == 0:
+                    state, todo = State(), []
+                    break
+                action = todo.pop(0)
+                if isinstance(action, Ask):
+                    further = stands(KEEPER, state, action, item)
+                    state, todo = further.state, [*further.actions, *todo]
+                used += isinstance(action, Use)
+                effects.update([action.text] if isinstance(action, Answer) else [])
+                if isinstance(action, Ack | Answer):
+                    inbox = [each for each in inbox if each.id != action.message.id]
+    if not item.waits:
+        for message in list(inbox):
+            reaction = react(KEEPER, state, message)
+            state = reaction.state
+            for done in [stands(KEEPER, state, each, item) for each in asks(reaction)]:
+                effects.update(answered(done.actions))
+                state = done.state
+        assert len(effects) == 1
+    assert used == 0 or item.status == "approved"
+
+
+def test_rows_about_approvals_are_read_whatever_stands_in_them() -> None:
+    metadata = {"approval_id": "p-1", "status": "pending", "revision": 1, "action_hash": "abc"}
+    said = {"parts": [{"kind": "text", "text": "hi"}], "metadata": metadata}
+    row = {"id": "p-1.1", "attempt": 1, "source_id": "child", "request_body": {"params": {"message": said}}}
+    wanted = message_of({**row, "kind": "approval_request", "intent": "request"})
+    told = message_of({**row, "kind": "approval_decision", "intent": "inform"})
+    assert (wanted.approval, wanted.to_decide, wanted.wants_answer) == (WAITS, True, False)
+    assert (told.approval, told.to_decide, told.wants_answer) == (WAITS, False, False)
+    assert approval_of({**metadata, "decided": {"by": {"name": "Ada"}, "note": "Go"}, "status": "approved"}) == replace(
+        APPROVED, note="Go"
+    )
+    assert approval_of({**metadata, "revision": "1"}) is None
+    assert approval_of([metadata]) is None
