@@ -41,7 +41,7 @@ def checked(files: Sequence[SharedFile], limits: Limits) -> Sequence[SharedFile]
         if each.path.casefold() in seen:
             raise InvalidField(reason="two shared files have one path; names differ in more than case")
         seen.add(each.path.casefold())
-        size = _bytes(each.content, "a shared file")
+        size = len(each.content.encode())
         if size > limits.shared_file_bytes:
             raise InvalidField(reason=f"a shared file has {size} bytes; at most {limits.shared_file_bytes} are taken")
         total += size
@@ -50,15 +50,6 @@ def checked(files: Sequence[SharedFile], limits: Limits) -> Sequence[SharedFile]
             reason=f"the shared files have {total} bytes; at most {limits.shared_context_bytes} are taken"
         )
     return files
-
-
-def _bytes(text: str, what: str) -> int:
-    if "\x00" in text:
-        raise InvalidField(reason=f"{what} holds a NUL character; it is no text")
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError:
-        raise InvalidField(reason=f"{what} holds half a character; it is no text") from None
 
 
 def renewed(old: Iterable[KeptFile], new: Iterable[SharedFile], now: int) -> tuple[KeptFile, ...]:
@@ -86,14 +77,10 @@ def check_build(build: Build, limits: Limits) -> None:
     for each in build.sections:
         _check_section(each, last)
         last = each.part
-    for text in (build.hash, build.trigger.kind, build.trigger.detail, *build.warnings, build.session_hash or ""):
-        _bytes(text, "the prompt")
 
 
 def _check_section(section: Section, last: int) -> None:
     if section.part < last:
         raise InvalidField(reason="the sections are not in the order of their parts, from 1 to 6")
-    if _bytes(section.text, "a section of the prompt") != section.bytes:
+    if len(section.text.encode()) != section.bytes:
         raise InvalidField(reason="bytes of a section is not the size of its text in UTF-8")
-    for text in (section.kind, section.title, section.source, section.hash, section.shortened or ""):
-        _bytes(text, "a section of the prompt")
