@@ -14,7 +14,7 @@ from msgspec import Struct
 from molecule_core.agent import prompt_words as words
 from molecule_core.agent.home import Home, HomeFile
 from molecule_core.agent.neutral import visible
-from molecule_core.agent.prompt_peers import MARKS, SOME, Peer, PeerBlock, fenced
+from molecule_core.agent.prompt_peers import END, MARKS, SOME, Peer, PeerBlock, Piece, fenced
 from molecule_core.wire import tooldocs
 from molecule_core.wire.prompts import Build, Section, Trigger, hash_of, tokens_of
 from molecule_core.wire.toolspec import Runtime, runtime_named, tool_name
@@ -23,7 +23,6 @@ _MOST_TITLE = 200
 # Names of a team that the coordinator's text lists; the others stand among the peers.
 _MOST_TEAM = 20
 _BETWEEN = "\n\n"
-_END = "\n</peer>"
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
@@ -55,7 +54,7 @@ class Prompt:
         pieces = [each.text for each in self._before]
         pieces.append(self._peers.intro.text)
         if self._peers.pieces:
-            pieces.append("\n".join(self._peers.pieces))
+            pieces.append(self._peers.text)
         pieces.append(self._last.text)
         return _BETWEEN.join(pieces)
 
@@ -86,18 +85,27 @@ class _Peers(Struct, frozen=True):
     """The peers as they were when a prompt was made."""
 
     intro: Section
-    pieces: tuple[str, ...] = ()
-    digest: bytes = b""
+    pieces: tuple[Piece, ...] = ()
     tokens: int = 0
+
+    @property
+    def text(self) -> str:
+        """All of them."""
+        return "\n".join([each.text for each in self.pieces])
+
+    @property
+    def digest(self) -> bytes:
+        """Names their text."""
+        return b"".join([each.digest for each in self.pieces])
 
     def sections(self) -> Iterator[Section]:
         mark = self.intro.shortened
-        whole = "\n".join(self.pieces)
+        whole = self.text
         # No peer's text holds the end of one, so it can be cut there.
-        for each in whole.removesuffix(_END).split(f"{_END}\n") if whole else ():
+        for each in whole.removesuffix(END).split(f"{END}\n") if whole else ():
             head, name = each.split("\n", 2)[:2]
             id_ = head.split('"')[1]
-            yield section(5, "peer", name.removeprefix("name: "), f"workspace:{id_}", each + _END, mark)
+            yield section(5, "peer", name.removeprefix("name: "), f"workspace:{id_}", each + END, mark)
 
 
 class Assembly:
@@ -134,7 +142,7 @@ class Assembly:
             return _Peers(_intro(text.format(list=tool_name("list_peers", self._runtime)), None))
         budget = self._inputs.home.budget
         text, mark = _introduced(block.level, block.shown, len(block), budget, self._runtime)
-        return _Peers(_intro(text, mark), block.pieces, block.digest, block.tokens)
+        return _Peers(_intro(text, mark), block.pieces, block.tokens)
 
 
 def assemble(inputs: Inputs) -> Prompt:

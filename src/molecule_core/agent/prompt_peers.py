@@ -6,91 +6,110 @@ Above: prompt. Below: neutral.
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
 from molecule_core.agent.neutral import line
-from molecule_core.wire.prompts import tokens_of
+from molecule_core.wire.prompts import bytes_of, tokens_of
 
-MOST_NAME, MOST_DESCRIPTION, MOST_SKILL, MOST_SKILLS = 120, 500, 200, 24
+MOST_NAME, MOST_DESCRIPTION, MOST_SKILL, MOST_SKILLS = 120, 500, 300, 24
 FULL, NO_SKILLS, NAMES, SOME = range(4)
 """How far peers are shortened: not at all; without their skill lines; without descriptions; not all of them."""
 MARKS = (None, "skills", "skills and description", "skills and description")
 # Of peers that stand together in one piece: one that changes costs the making of a piece, and the joining of all.
 _PIECE = 16
+END = "\n</peer>"
+_DESCRIPTION, _SKILL = "\ndescription: ", "\n- "
+# What needs no cleaning: visible ASCII.
+_PLAIN = bytes(range(0x20, 0x7F))
 _IDS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-")
 
 
-class Peer(Struct, frozen=True):
-    """A workspace that one may talk to, as its row and its card say it: nothing of it is trusted. `skills`: names and
-    descriptions. `child`: it stands directly below."""
+class Peer(Struct, frozen=True, gc=False):
+    """A workspace that one may talk to, as its row and its card say it: nothing of it is trusted. `skills`: what each
+    is called and for, in one text. `child`: it stands directly below."""
 
     id: str
     name: str
     status: str = ""
     description: str = ""
-    skills: tuple[tuple[str, str], ...] = ()
+    skills: tuple[str, ...] = ()
     child: bool = False
 
 
-class Clean(NamedTuple):
-    """A peer fit to stand in a prompt, and about how many tokens each of its three forms has."""
+class Clean(Struct, frozen=True, gc=False):
+    """A peer fit to stand in a prompt: its fenced lines, and how many bytes each of its three forms has."""
 
-    id: str
-    name: str
-    head: str
-    description: str
-    skills: str
-    tokens: tuple[int, int, int]
+    peer: Peer
+    whole: str
+    full: int
+    no_skills: int
+    names: int
 
     def text(self, level: int) -> str:
-        """Its fenced lines."""
+        """Its fenced lines in one of the forms."""
         if level == FULL:
-            return f"{self.head}{self.description}{self.skills}\n</peer>"
-        return f"{self.head}{self.description}\n</peer>" if level == NO_SKILLS else f"{self.head}\n</peer>"
+            return self.whole
+        return _lines(self.peer, self.peer.description if level == NO_SKILLS else "", "")
 
 
 def clean(peer: Peer) -> Clean:
     """One line for each thing it says, without tags, frames, control and invisible characters."""
-    skills = "".join([f"\n- {name}: {text}" if text else f"\n- {name}" for name, text in peer.skills])
+    skills = _skill_lines(peer)
+    whole = _lines(peer, peer.description, skills)
     # Nearly all are plain: that is seen at once, and costs a tenth of making them so.
-    raw = f"{peer.id} {peer.status} {peer.name} {peer.description} {skills}"
-    if (
-        not raw.isascii()
-        or "<" in raw
-        or ">" in raw
-        or '"' in peer.id
-        or '"' in peer.status
-        or raw.count("\n") != len(peer.skills)
-        or not raw.replace("\n", "").isprintable()
-        or len(peer.name) > MOST_NAME
-        or not peer.name
-        or len(peer.description) > MOST_DESCRIPTION
-        or len(peer.skills) > MOST_SKILLS
-        or (len(skills) > MOST_SKILL and any(len(n) > MOST_NAME or len(t) > MOST_SKILL for n, t in peer.skills))
-    ):
+    data = whole.encode(errors="surrogatepass")
+    ends = b"\n" * (2 + len(peer.skills) + bool(peer.description))
+    if data.translate(None, _PLAIN) != ends or data.count(b"<") != 2 or data.count(b">") != 2 or not _is_short(peer):
         peer = _plain(peer)
-        skills = "".join([f"\n- {name}: {text}" if text else f"\n- {name}" for name, text in peer.skills])
-    head = f'<peer id="{peer.id}" status="{peer.status}">\nname: {peer.name}'
-    description = f"\ndescription: {peer.description}" if peer.description else ""
-    size = len(head.encode()) + 9
-    more = len(description.encode())
-    tokens = (tokens_of(size + more + len(skills.encode())), tokens_of(size + more), tokens_of(size))
-    return Clean(peer.id, peer.name, head, description, skills, tokens)
+        skills = _skill_lines(peer)
+        whole = _lines(peer, peer.description, skills)
+        data = whole.encode()
+    full = len(data) + 1
+    no_skills = full - _size(skills)
+    names = no_skills - _size(peer.description) - len(_DESCRIPTION) if peer.description else no_skills
+    return Clean(peer, whole, full, no_skills, names)
+
+
+def _lines(peer: Peer, description: str, skills: str) -> str:
+    if description:
+        description = f"{_DESCRIPTION}{description}"
+    return f'<peer id="{peer.id}" status="{peer.status}">\nname: {peer.name}{description}{skills}{END}'
+
+
+def _skill_lines(peer: Peer) -> str:
+    return _SKILL + _SKILL.join(peer.skills) if peer.skills else ""
+
+
+def _is_short(peer: Peer) -> bool:
+    return (
+        0 < len(peer.name) <= MOST_NAME
+        and len(peer.description) <= MOST_DESCRIPTION
+        and len(peer.skills) <= MOST_SKILLS
+        and (not peer.skills or max(map(len, peer.skills)) <= MOST_SKILL)
+        and '"' not in peer.id
+        and '"' not in peer.status
+    )
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def _plain(peer: Peer) -> Peer:
-    shown = [(fenced(name, MOST_NAME), fenced(text, MOST_SKILL)) for name, text in peer.skills[:MOST_SKILLS]]
     id_ = "".join(each for each in peer.id[:128] if each in _IDS)
+    shown = [fenced(each, MOST_SKILL) for each in peer.skills[:MOST_SKILLS]]
     return Peer(
         id=id_,
         name=fenced(peer.name, MOST_NAME) or id_ or "unnamed",
         status="".join(each for each in peer.status[:40] if each in _IDS),
         description=fenced(peer.description, MOST_DESCRIPTION),
-        skills=tuple((name, text) for name, text in shown if name),
+        skills=tuple(each for each in shown if each),
+        child=peer.child,
     )
 
 
@@ -99,81 +118,80 @@ def fenced(text: str, most: int) -> str:
     return line(text, most).replace("<", "\u2039").replace(">", "\u203a")
 
 
+class Piece:
+    """Some peers that stand together. Nothing of it changes; `digest` is made when asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Names the text."""
+        return hashlib.sha256(self.text.encode()).digest()
+
+
 class PeerBlock:
-    """All peers in their order, in the form that the room allows. `text` and `digest` are those of the whole."""
+    """All peers in their order, in the form that the room allows. `level`: how far they are shortened; `shown`: so many
+    of them are there."""
 
     def __init__(self, peers: Iterable[Peer], room: int) -> None:
         self._peers = [clean(each) for each in peers]
-        self._places = {each.id: place for place, each in enumerate(self._peers)}
-        self._room = room
-        self._sums = [sum(each.tokens[level] for each in self._peers) for level in range(3)]
-        self.level, self.shown = self._fitting()
-        self._pieces: list[str] = []
-        self._digests: list[bytes] = []
+        self._places = {each.peer.id: place for place, each in enumerate(self._peers)}
+        self._room = bytes_of(room)
+        self._sums = [
+            sum([each.full for each in self._peers]),
+            sum([each.no_skills for each in self._peers]),
+            sum([each.names for each in self._peers]),
+        ]
+        self._fit()
         self._make_all()
 
     def __len__(self) -> int:
         return len(self._peers)
 
     @property
-    def tokens(self) -> int:
-        """About how many all that is shown has."""
-        level = min(self.level, NAMES)
-        whole = self.shown == len(self._peers)
-        return self._sums[level] if whole else sum(each.tokens[level] for each in self.listed)
-
-    @property
-    def listed(self) -> Sequence[Clean]:
-        """The peers that are shown."""
-        return self._peers if self.shown == len(self._peers) else self._peers[: self.shown]
-
-    @property
-    def pieces(self) -> tuple[str, ...]:
+    def pieces(self) -> tuple[Piece, ...]:
         """All that is shown, in pieces that belong on lines of their own."""
         return tuple(self._pieces)
-
-    @property
-    def digest(self) -> bytes:
-        """Names what is shown."""
-        return b"".join(self._digests)
 
     def put(self, peer: Peer) -> bool:
         """A peer says other things of itself now. False: it is none of these."""
         new = clean(peer)
-        place = self._places.get(new.id)
+        place = self._places.get(new.peer.id)
         if place is None:
             return False
         old, self._peers[place] = self._peers[place], new
-        for level in range(3):
-            self._sums[level] += new.tokens[level] - old.tokens[level]
+        self._sums[FULL] += new.full - old.full
+        self._sums[NO_SKILLS] += new.no_skills - old.no_skills
+        self._sums[NAMES] += new.names - old.names
         before = (self.level, self.shown)
-        self.level, self.shown = self._fitting()
+        if before[0] != SOME or old.names != new.names:
+            self._fit()
         if before != (self.level, self.shown):
             self._make_all()
         elif place < self.shown:
             number = place // _PIECE
-            self._pieces[number], self._digests[number] = self._piece(number)
+            self._pieces[number] = self._piece(number)
         return True
 
-    def _fitting(self) -> tuple[int, int]:
-        """The least shortening that fits, and how many are shown."""
-        for level, tokens in enumerate(self._sums):
-            if tokens <= self._room:
-                return level, len(self._peers)
-        sums = list(accumulate([each.tokens[NAMES] for each in self._peers]))
-        return SOME, bisect_right(sums, max(0, self._room))
+    def _fit(self) -> None:
+        """The least shortening that fits, how many are shown, and about how many tokens that is."""
+        for level, size in enumerate(self._sums):
+            if size <= self._room:
+                self.level, self.shown, self.tokens = level, len(self._peers), tokens_of(size)
+                return
+        sums = list(accumulate([each.names for each in self._peers]))
+        self.level, self.shown = SOME, bisect_right(sums, max(0, self._room))
+        self.tokens = tokens_of(sums[self.shown - 1]) if self.shown else 0
 
     def _make_all(self) -> None:
-        made = [self._piece(number) for number in range(-(-self.shown // _PIECE))]
-        self._pieces = [text for text, _ in made]
-        self._digests = [digest for _, digest in made]
+        self._pieces = [self._piece(number) for number in range(-(-self.shown // _PIECE))]
 
-    def _piece(self, number: int) -> tuple[str, bytes]:
+    def _piece(self, number: int) -> Piece:
         start = number * _PIECE
         some = self._peers[start : min(start + _PIECE, self.shown)]
         level = min(self.level, NAMES)
-        text = "\n".join([each.text(level) for each in some])
-        return text, hashlib.sha256(text.encode()).digest()
+        return Piece("\n".join([each.text(level) for each in some]))
 
 
 # -- what a card says --------------------------------------------------------------------------------------------------
@@ -194,18 +212,20 @@ def peer_of(row: Any, own_id: str) -> Peer | None:
     )
 
 
-def carded(card: Any) -> tuple[str, tuple[tuple[str, str], ...]]:
+def carded(card: Any) -> tuple[str, tuple[str, ...]]:
     """The description and the skills of a card."""
     if not isinstance(card, dict):
         return "", ()
-    found = []
     listed = card.get("skills")
-    for each in listed[: MOST_SKILLS * 2] if isinstance(listed, list) else ():
-        if isinstance(each, dict):
-            found.append((_text(each.get("name")) or _text(each.get("id")), _text(each.get("description"))))
-        elif isinstance(each, str):
-            found.append((_text(each), ""))
-    return _text(card.get("description")), tuple((name, text) for name, text in found if name)
+    some = [_skill(each) for each in listed[: 2 * MOST_SKILLS]] if isinstance(listed, list) else []
+    return _text(card.get("description")), tuple(each for each in some if each)
+
+
+def _skill(said: Any) -> str:
+    if not isinstance(said, dict):
+        return _text(said)
+    name, about = _text(said.get("name")) or _text(said.get("id")), _text(said.get("description"))
+    return f"{name}: {about}" if name and about else name
 
 
 def _text(value: Any) -> str:

@@ -120,6 +120,11 @@ def tokens_of(size: int) -> int:
     return (_TOKENS * size + _BYTES - 1) // _BYTES
 
 
+def bytes_of(tokens: int) -> int:
+    """How many bytes have at most so many tokens, by the same measure."""
+    return _BYTES * tokens // _TOKENS
+
+
 def hash_of(text: str) -> str:
     """What names a text."""
     return hashlib.sha256(text.encode()).hexdigest()
