@@ -91,7 +91,7 @@ class Rebuilder:
     ) -> None:
         self.prompt: Prompt | None = None
         self._gatherer = gatherer
-        self._folder = folder
+        self._folder = folder.resolve()
         self._told = told
         self._events = events
         self._warned = warned
@@ -193,6 +193,8 @@ class Rebuilder:
             self._warned(f"files are not shared with children yet: {error}")
 
     def _begin(self, inputs: Inputs) -> Assembly:
+        if inputs.peers is None and self._assembly is not None:  # who was there is better than nobody
+            inputs = msgspec.structs.replace(inputs, peers=tuple(self._peers.values()))
         self._peers = {each.id: each for each in inputs.peers or ()}
         self._assembly = Assembly(inputs)
         return self._assembly

@@ -13,9 +13,9 @@ _TOGETHER_MS, _STEP_MS = 200, 50
 
 
 async def changes(folder: Path, concerns: Callable[[str], bool]) -> AsyncIterator[list[str]]:
-    """Paths below a folder that have changed, those that concern somebody, as they change; for ever. Links are not
-    followed out of the folder. Raises FileNotFoundError if it is not there."""
-    root = folder.resolve()
+    """Paths below a folder (a real one, no link) that have changed, those that concern somebody, as they change; for
+    ever. Raises FileNotFoundError if it is not there."""
+    root = folder
 
     def wanted(_change: Change, path: str) -> bool:
         return Path(path).is_relative_to(root) and concerns(Path(path).relative_to(root).as_posix())

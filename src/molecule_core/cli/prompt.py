@@ -169,8 +169,8 @@ async def _built(place: _Place, verb: str) -> Build:
 
 
 def _show(build: Build, as_json: bool, sections: bool) -> None:
-    for each in build.warnings:
-        _warn(each)
+    for warning in build.warnings:
+        _warn(warning)
     if as_json:
         click.echo(msgspec.json.encode(build).decode())
     elif sections:
