@@ -43,8 +43,8 @@ def test_a_home_is_read_in_the_order_of_its_configuration(home: Path) -> None:
     for name in ("cook", "bake"):
         write_skill(home, name, plain(name))
     (home / "config.yaml").write_text(
-        "name: Ops\nmodel: {any: thing}\nprompt_files: [b.md, gone.md, a.md]\nrules: [r.md]\nskills: [cook, none, bake]\n"
-        "shared_context: [s.md]\nprompt_budget_tokens: 9000\nruntime: codex\n"
+        "name: Ops\nmodel: {any: thing}\nprompt_files: [b.md, gone.md, a.md]\nrules: [r.md]\nskills: [cook, none, bake]"
+        "\nshared_context: [s.md]\nprompt_budget_tokens: 9000\nruntime: codex\n"
         "approval_rules:\n  - {action: 'delete*', cost_above: 5}\n"
     )
     found = read_home(home)
@@ -85,11 +85,11 @@ def test_a_broken_configuration_is_told_and_shares_nothing_new(home: Path) -> No
 
 @requirement("SP4", "SP5")
 def test_nothing_outside_the_home_is_read_by_any_name_or_link(home: Path) -> None:
-    os.symlink(home.parent / "outside.md", home / "link.md")
-    os.symlink(home.parent, home / "up")
-    os.symlink(home.parent / "outside", home / "skills" / "outside")
+    (home / "link.md").symlink_to(home.parent / "outside.md")
+    (home / "up").symlink_to(home.parent)
+    (home / "skills" / "outside").symlink_to(home.parent / "outside")
     (home / "skills" / "linked").mkdir()
-    os.symlink(home.parent / "outside" / "SKILL.md", home / "skills" / "linked" / "SKILL.md")
+    (home / "skills" / "linked" / "SKILL.md").symlink_to(home.parent / "outside" / "SKILL.md")
     os.mkfifo(home / "pipe.md")
     (home / "folder.md").mkdir()
     (home / "binary.md").write_bytes(b"\xff\xfe")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from molecule_core.agent.gathering import Gatherer
-from molecule_core.agent.home import Home, HomeFile, read_home
-from molecule_core.agent.prompt import assemble
+from molecule_core.agent.home import Home, HomeFile
+from molecule_core.agent.prompt import Prompt, assemble
 from molecule_core.agent.rebuilding import Rebuilder, Rebuilt
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.clock import SystemClock
 from tests.clocks import SeededRandomness
-from tests.journeys.patience import bounded
+from tests.journeys.patience import bounded, eventually
 from tests.journeys.processes import MOLECULE, environment, started
 from tests.journeys.seats import beat
 from tests.requirements import requirement
@@ -48,6 +48,12 @@ def gatherer(api: Api, seat: Seat, seconds: float = IN_PROCESS_SECONDS) -> Gathe
     return Gatherer(api, seat.id, clock=SystemClock(), seconds=seconds)
 
 
+async def built(api: Api, seat: Seat, home: Home, seconds: float = IN_PROCESS_SECONDS) -> Prompt:
+    """The prompt of a seat as its own client gathers it."""
+    async with api:
+        return assemble(await gatherer(api, seat, seconds).gather(home))
+
+
 async def share(seat: Seat, path: str, text: str) -> None:
     """A workspace shares one file."""
     await seat.api.call("PUT", f"/workspaces/{seat.id}/shared-context", body=[{"path": path, "content": text}])
@@ -69,13 +75,12 @@ async def test_a_child_has_its_parents_files_and_not_its_grandparents_and_a_root
     await card(ops, "Keeps things going")
     home = Home(prompts=(HomeFile("system-prompt.md", "You are."),))
     for seat, own, other in ((ops, "of the lead", "of the top"), (lead, "of the top", "of the lead")):
-        async with Asked(seat, server) as api:
-            prompt = assemble(await gatherer(api, seat).gather(home))
+        prompt = await built(Asked(seat, server), seat, home)
         assert own in prompt.text and other not in prompt.text and not prompt.warnings
-    assert "Keeps things going" in prompt.text and "## Your team" in prompt.text
-    async with Asked(top, server) as api:
-        prompt = assemble(await gatherer(api, top).gather(home))
-        assert len(api.paths) == 2 and not [each for each in api.paths if "shared" in each]
+        assert ("Keeps things going" in prompt.text, "## Your team" in prompt.text) == (seat is lead, seat is lead)
+    api = Asked(top, server)
+    prompt = await built(api, top, home)
+    assert len(api.paths) == 2 and not [each for each in api.paths if "shared" in each]
     assert "## Parent Context" not in prompt.text
 
 
@@ -95,9 +100,9 @@ async def test_a_parent_that_does_not_answer_costs_its_section_and_a_warning(
     lead = await server.seat("Lead")
     ops = await server.seat("Ops", parent_id=lead.id)
     await share(lead, "a.md", "of the lead")
-    async with Asked(ops, server) as api:
-        api.end = end
-        prompt = assemble(await gatherer(api, ops, 0.05 if isinstance(end, TimeoutError) else 5).gather(Home()))
+    api = Asked(ops, server)
+    api.end = end
+    prompt = await built(api, ops, Home(), 0.05 if isinstance(end, TimeoutError) else IN_PROCESS_SECONDS)
     assert "## Parent Context" not in prompt.text and "Lead" in prompt.text
     assert len(prompt.warnings) == 1 and said in prompt.warnings[0] and "parent" in prompt.warnings[0]
 
@@ -107,8 +112,7 @@ async def test_a_server_that_is_gone_or_refuses_leaves_the_agents_own_files(serv
     ops = await server.seat("Ops")
     home = Home(prompts=(HomeFile("system-prompt.md", "You are."),))
     for url, token in (("http://127.0.0.1:9", ops.token), (server.url, "nobody")):
-        async with Api(url, token) as api:
-            prompt = assemble(await gatherer(api, ops).gather(home))
+        prompt = await built(Api(url, token), ops, home)
         assert prompt.text.startswith("You are.") and "not known at this moment" in prompt.text
         assert len(prompt.warnings) == 2 and ops.token not in str(prompt.warnings)
 
@@ -263,4 +267,10 @@ async def test_a_person_at_a_terminal_shows_compares_and_watches(server: Running
     shown = json.loads((await said("show", "--offline", "--json"))[1])
     assert [each["kind"] for each in shown["sections"]] == ["prompt", "tools", "peers", "failures"]
     assert (await said("show", "--offline", "--report"))[0] == 2
-    assert "prompt_files" not in str(read_home(home))
+    async with started(MOLECULE, "prompt", "watch", "--home", str(home), env=env) as process:
+        path = f"/workspaces/{ops.id}/prompt"
+        await eventually(lambda: ops.api.get(path), lambda seen: seen["build"]["trigger"]["kind"] == "start")
+        (home / "system-prompt.md").write_text("You watch.")
+        seen = await eventually(lambda: ops.api.get(path), lambda seen: "You watch." in str(seen["build"]))
+        assert seen["build"]["trigger"] == {"kind": "file", "detail": "system-prompt.md"}
+        assert process.said == ""

@@ -24,7 +24,7 @@ from molecule_core.agent.skills import FOLDER
 from molecule_core.agent.waiting import pause
 from molecule_core.agent.watching import changes
 from molecule_core.client.api import ApiError, NoAnswer
-from molecule_core.ground.clock import Clock
+from molecule_core.ground.clock import Clock, others_first
 from molecule_core.ground.ids import Randomness
 from molecule_core.wire.prompts import DiffSection, Trigger, diff
 
@@ -43,6 +43,7 @@ _STANDINGS = {
     "WORKSPACE_AWAITING_AGENT": "awaiting_agent",
 }
 _CARD = "AGENT_CARD_UPDATED"
+_KINDS = ("start", "file", "event", "gap", "reconnect")
 EVENTS = frozenset(
     (
         _CARD,
@@ -107,10 +108,11 @@ class Rebuilder:
 
     async def run(self) -> None:
         """Builds, and builds again whenever something has changed, until it is cancelled."""
-        self._note(_Cause(Trigger("start"), files=True))
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch())
             tasks.create_task(self._listen())
+            await others_first()  # what changes from here on is seen; only then is it read what there is
+            self._note(_Cause(Trigger("start"), files=True))
             while True:
                 await self._rebuild(await self._next())
 
@@ -178,7 +180,9 @@ class Rebuilder:
             return
         changed = [] if old is None else diff(old.sections, new.sections, _MOST_DIFF)
         self.prompt = new
-        await self._told(Rebuilt(new, causes[0].trigger, changed))
+        # Of several reasons the one that says most.
+        trigger = min((each.trigger for each in causes), key=lambda each: _KINDS.index(each.kind))
+        await self._told(Rebuilt(new, trigger, changed))
 
     def _read_home(self) -> None:
         self._home = home = read_home(self._folder)
