@@ -18,7 +18,6 @@ from molecule_core.ground.clock import SystemClock
 from tests.clocks import SeededRandomness
 from tests.journeys.patience import bounded, eventually
 from tests.journeys.processes import MOLECULE, environment, started
-from tests.journeys.seats import beat
 from tests.requirements import requirement
 from tests.running import Running, Seat
 from tests.waits import IN_PROCESS_SECONDS
@@ -193,8 +192,8 @@ async def test_files_and_events_of_others_change_the_next_prompt_and_people_see_
         new = await now.until("Paints pictures")
         assert new.trigger.detail == f"AGENT_CARD_UPDATED {peer.id}" and "Draws maps" not in new.prompt.text
         assert "Draws maps" in first.prompt.text  # the turn that began with it keeps it
-        await beat(peer)
-        await now.until(f'<peer id="{peer.id}" status="online">')
+        await server.admin.post(f"/workspaces/{peer.id}/pause")
+        await now.until(f'<peer id="{peer.id}" status="paused">')
 
         await share(lead, "plan.md", "First the roof")
         assert (await now.until("First the roof")).trigger.detail.startswith("SHARED_CONTEXT_UPDATED")

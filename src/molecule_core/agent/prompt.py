@@ -50,12 +50,8 @@ class Prompt:
     @cached_property
     def text(self) -> str:
         """What the model reads: the texts of all sections, an empty line between them."""
-        pieces = [each.text for each in self._before]
-        pieces.append(self._peers.intro.text)
-        if self._peers.pieces:
-            pieces.append(self._peers.text)
-        pieces.append(self._last.text)
-        return BETWEEN.join(pieces)
+        peers = [each.text for each in self._peers.pieces]
+        return BETWEEN.join([*(each.text for each in self._before), self._peers.intro.text, *peers, self._last.text])
 
     @cached_property
     def hash(self) -> str:

@@ -70,8 +70,9 @@ def clean(peer: Peer) -> Clean:
         whole = _lines(peer, peer.description, skills)
         data = whole.encode()
     full = len(data) + len(BETWEEN)
-    no_skills = full - _size(skills)
-    names = no_skills - _size(peer.description) - len(_DESCRIPTION) if peer.description else no_skills
+    size = len if len(data) == len(whole) else _size
+    no_skills = full - size(skills)
+    names = no_skills - size(peer.description) - len(_DESCRIPTION) if peer.description else no_skills
     return Clean(peer, whole, full, no_skills, names)
 
 
@@ -97,7 +98,7 @@ def _is_short(peer: Peer, skills: str) -> bool:
 
 
 def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
+    return len(text.encode())
 
 
 def _plain(peer: Peer) -> Peer:
