@@ -1,7 +1,8 @@
 """The one table of events: name, who may see it, and the shape of its payload.
 
 Audience `workspace`: persons of the organisation, and the workspace it is about. `peers`: also every workspace that may
-talk to that one. `persons`: persons of the organisation alone; such an event is about no workspace.
+talk to that one. `children`: also its direct children. `persons`: persons of the organisation alone; such an event is
+about no workspace.
 """
 
 from typing import Any, Literal
@@ -17,8 +18,9 @@ from molecule_core.wire.delegations import (
     DelegationStatus,
 )
 from molecule_core.wire.envelope import Instructions
+from molecule_core.wire.prompts import PromptBuilt, SharedContextUpdated
 
-Audience = Literal["workspace", "peers", "persons"]
+Audience = Literal["workspace", "peers", "children", "persons"]
 
 
 class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -388,6 +390,8 @@ EVENTS: dict[str, EventShape] = {
     "APPROVAL_POLICIES_UPDATED": EventShape("workspace", PoliciesChanged),
     "MEMORY_WRITTEN": EventShape("workspace", MemoryWritten),
     "MEMORY_FORGOTTEN": EventShape("workspace", MemoryForgotten),
+    "SHARED_CONTEXT_UPDATED": EventShape("children", SharedContextUpdated),
+    "PROMPT_BUILT": EventShape("workspace", PromptBuilt),
     "INSTRUCTION_TEMPLATE_SAVED": EventShape("persons", TemplateSaved),
     "INSTRUCTION_TEMPLATE_FAILED": EventShape("persons", TemplateFailed),
     "INSTRUCTION_TEMPLATE_ROLLED_BACK": EventShape("persons", TemplateRolledBack),
