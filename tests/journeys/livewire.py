@@ -18,6 +18,7 @@ from molecule_core.wire.live import EventFrame
 from tests.journeys.patience import bounded, eventually
 from tests.journeys.rawhttp import Reply, Wire, request
 from tests.running import ADMIN_TOKEN, Running
+from tests.waits import IN_PROCESS_SECONDS
 
 # The most a WebSocket's message may hold here: a person's message in full.
 _LARGEST = 8 << 20
@@ -160,6 +161,17 @@ async def head_of(server: Running, token: str = ADMIN_TOKEN, *, query: str = "")
     """The number of the last event of an organisation."""
     async with channel(server, token, query=query) as opened:
         return int(opened.frames[0]["head"])
+
+
+async def snapshot_at_rest(server: Running) -> dict[str, Any]:
+    """A snapshot of the first organisation that nothing came into: the next one stands at its place in the journal.
+    (What a snapshot shows may be newer than its place; the events behind it then change nothing.)"""
+    path = f"/orgs/{server.server.registry.orgs()[0].id}/snapshot"
+    before: dict[str, Any] = await bounded(server.admin.get(path))
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
+        while (behind := await server.admin.get(path))["as_of"] != before["as_of"]:
+            before = behind
+    return before
 
 
 async def journal_of(

@@ -12,8 +12,7 @@ from molecule_core.client.api import ApiError
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.follow import follow, state_of
-from tests.journeys.livewire import journal_of
-from tests.journeys.patience import bounded
+from tests.journeys.livewire import journal_of, snapshot_at_rest
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
 
@@ -51,8 +50,7 @@ class Duties:
         await self.look()
 
     async def look(self) -> None:
-        org_id = self.server.server.registry.orgs()[0].id
-        self.taken.append(await bounded(self.server.admin.get(f"/orgs/{org_id}/snapshot")))
+        self.taken.append(await snapshot_at_rest(self.server))
 
     async def ask(self, seat: Seat) -> None:
         source = self.dice.choice([self.server.admin, *(each.api for each in self.seats if each is not seat)])

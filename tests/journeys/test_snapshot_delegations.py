@@ -12,8 +12,7 @@ from molecule_core.client.api import ApiError
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.follow import compared, follow, state_of
-from tests.journeys.livewire import journal_of
-from tests.journeys.patience import bounded
+from tests.journeys.livewire import journal_of, snapshot_at_rest
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
 
@@ -55,8 +54,7 @@ class Bustle:
         await self.look()
 
     async def look(self) -> None:
-        org_id = self.server.server.registry.orgs()[0].id
-        self.taken.append(await bounded(self.server.admin.get(f"/orgs/{org_id}/snapshot")))
+        self.taken.append(await snapshot_at_rest(self.server))
 
     def other(self, seat: Seat) -> Seat:
         return self.dice.choice([each for each in self.seats if each is not seat])
