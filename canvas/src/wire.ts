@@ -201,10 +201,7 @@ export interface MessageOverdue {
   template?: string;
 }
 
-/**
- * An agent said something in answer to a message and did not send it: a person may. `state`: kept, sent or
- * discarded.
- */
+/** An agent said something in answer and did not send it: a person may. `state`: kept, sent or discarded. */
 export interface MessageDrafted {
   activity_id: string;
   seq: number;

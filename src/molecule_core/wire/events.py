@@ -233,8 +233,7 @@ class MessageOverdue(Struct, frozen=True, omit_defaults=True):
 
 
 class MessageDrafted(Struct, frozen=True):
-    """An agent said something in answer to a message and did not send it: a person may. `state`: kept, sent or
-    discarded."""
+    """An agent said something in answer and did not send it: a person may. `state`: kept, sent or discarded."""
 
     activity_id: str
     seq: int
