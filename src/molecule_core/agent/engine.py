@@ -25,8 +25,9 @@ from molecule_core.agent.verbs import Verbs
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.wire import delegating, verbs
+from molecule_core.wire import approving, delegating, verbs
 from molecule_core.wire.mcp import Calling, Outcome
+from molecule_core.wire.speaks import Speaks, allowed
 from molecule_core.wire.toolspec import Route, ToolSpec
 
 _log = logging.getLogger("molecule.agent")
@@ -91,6 +92,7 @@ class Engine:
             "get_runtime_identity": lambda _, __: self._identity(),
             "chat_history": lambda asked, _: self._verbs.history(asked),
             **dict.fromkeys(delegating.NAMES, self._verbs.delegating),
+            **dict.fromkeys(approving.NAMES, self._verbs.approving),
         }
 
     async def push_to(self, notify: Callable[[str, dict[str, Any]], Awaitable[None]], ready: Ready) -> None:
@@ -135,7 +137,9 @@ class Engine:
         # A call that the host repeats, by its name for it, is made once.
         named = verbs.call_name(calling.meta)
         headers = verbs.key_headers(named or self._ids.new()) if route.keyed else None
-        speaker = self._verbs.speaker(seat) if request.method == "GET" or headers else seat.api()
+        tries_again = request.method == "GET" or headers
+        plain: Speaks = self._verbs.speaker(seat) if tries_again else seat.api()
+        speaker = allowed(plain, arguments, reads=True)
         answer = await speaker.call(
             request.method, request.path, body=request.body, query=request.query, headers=headers
         )
