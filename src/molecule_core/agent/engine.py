@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from molecule_core.agent.channel import Channel, Ready
-from molecule_core.agent.config import Configuration
+from molecule_core.agent.config import Configuration, relays_as
 from molecule_core.agent.connections import Servers
 from molecule_core.agent.cursors import CursorFile
 from molecule_core.agent.hosts import runtime_of, wants_channel
@@ -18,6 +18,7 @@ from molecule_core.agent.inbox import Inbox
 from molecule_core.agent.leader import Leadership
 from molecule_core.agent.membership import Membership, Shared
 from molecule_core.agent.neutral import line
+from molecule_core.agent.permissions import Permissions, Relay
 from molecule_core.agent.seats import Seats
 from molecule_core.agent.speaking import refusal, unreachable
 from molecule_core.agent.tokens import TokenRegistry
@@ -81,6 +82,8 @@ class Engine:
             single=config.single,
         )
         self._ids = ids = Ids(clock, randomness)
+        self._randomness = randomness
+        self._relay: Relay | None = None
         self._verbs = Verbs(self.seats, self._inbox, clock=clock, ids=ids, randomness=randomness, wishes=config.wishes)
         self._locals: dict[str, Local] = {
             "wait_for_message": self._verbs.wait,
@@ -110,8 +113,26 @@ class Engine:
         )
         await channel.run()
 
+    async def relay(self, permissions: Permissions, notify: Callable[[str, dict[str, Any]], Awaitable[None]]) -> None:
+        """Asks on the platform too what the host asks its person to permit, until it is cancelled."""
+        config = relays_as(self._config)
+        if config is None:
+            return
+        seat = self.seats.named(config.id)
+        self._relay = Relay(
+            seat.id,
+            self._verbs.speaker(seat),
+            notify,
+            life=self._ids.new(),
+            clock=self._clock,
+            randomness=self._randomness,
+        )
+        await self._relay.run(permissions)
+
     async def stop(self) -> None:
         """Ends in order, soon."""
+        if self._relay is not None:
+            await self._relay.stop(_STOP_SECONDS)
         await self.seats.stop(_STOP_SECONDS)
         await self._servers.close()
 

@@ -8,7 +8,7 @@ one request as a workspace. Nothing is kept between two calls: how an approval s
 import asyncio
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.text import shorten
 from molecule_core.wire import approvaltypes as types
-from molecule_core.wire.approvals import ApprovalItem
+from molecule_core.wire.approvals import Holder, Ruling
 from molecule_core.wire.delegating import FIRST_SECONDS, SLICE_SECONDS, Seats, known_seat, those
 from molecule_core.wire.inbox import APPROVALS, InboxMessage
 from molecule_core.wire.speaks import Speaks
@@ -36,7 +36,23 @@ _MOST_REPEATED = 300
 _OPEN = ("pending", "info_requested")
 # By what they are refused who come too late: nothing is left to be decided.
 _OVER = ("already_decided", "approval_moved_on", "approval_ended")
-_Shape = TypeVar("_Shape", bound=Struct)
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """As much of an approval as its parties need (`ApprovalItem`)."""
+
+    approval_id: str
+    workspace_id: str
+    action: str
+    details: dict[str, Any]
+    edited: dict[str, Any] | None
+    status: str
+    revision: int
+    action_hash: str
+    holder: Holder
+    decided: Ruling | None
+    expires_at: str
+    seq: int
 
 
 class Version(NamedTuple):
@@ -137,7 +153,7 @@ async def request(
     Who stops waiting withdraws nothing: the decision comes into the inbox. Raises ToolError if nothing was asked, or if
     that is not known."""
     begun = clock.monotonic()
-    item = _shaped(await speaks.call("POST", _path(own), body=_asked(given), headers=key_headers(key)), ApprovalItem)
+    item = item_of(await speaks.call("POST", path_of(own), body=_asked(given), headers=key_headers(key)))
     slice_seconds = SLICE_SECONDS if progress is None else FIRST_SECONDS
     note = ""
     while item.status == "pending" and (left := given.wait - (clock.monotonic() - begun)) > 0:
@@ -160,12 +176,12 @@ def _asked(given: types.RequestArguments) -> dict[str, Any]:
     return {**told, "task_id": given.task_id} if given.task_id else told
 
 
-async def waited(speaks: Speaks, own: str, item: ApprovalItem, seconds: float, clock: Clock) -> ApprovalItem:
+async def waited(speaks: Speaks, own: str, item: Standing, seconds: float, clock: Clock) -> Standing:
     """How an approval stands after so many seconds, or as soon as it stands otherwise. Raises ToolError."""
     asked = clock.monotonic()
     query = {"wait": max(1, min(math.ceil(seconds), SLICE_SECONDS)), "seq": item.seq}
-    path = _path(own, item.approval_id)
-    news = _shaped(await speaks.call("GET", path, query=query), ApprovalItem)
+    path = path_of(own, item.approval_id)
+    news = item_of(await speaks.call("GET", path, query=query))
     rest = min(seconds, _LEAST_SECONDS) - (clock.monotonic() - asked)
     if rest > 0 and news.seq == item.seq and is_open(news):
         await clock.wait(asyncio.get_running_loop().create_future(), rest)
@@ -182,12 +198,12 @@ def has_ended(answer: Any) -> bool:
     return not (isinstance(answer, dict) and answer.get("status") in _OPEN)
 
 
-def is_open(item: ApprovalItem) -> bool:
+def is_open(item: Standing) -> bool:
     """Whether nobody has decided yet."""
     return item.status in _OPEN
 
 
-def _how_far(item: ApprovalItem) -> str:
+def _how_far(item: Standing) -> str:
     who = item.holder.name or "a person"
     return {"pending": f"waiting for {who}", "info_requested": "a question was asked"}.get(item.status, item.status)
 
@@ -205,7 +221,7 @@ _ADVICE = {
 _EDITED = "The details were changed by who decided: what you proposed is not what you may do."
 
 
-def _receipt(own: str, item: ApprovalItem, note: str) -> dict[str, Any]:
+def _receipt(own: str, item: Standing, note: str) -> dict[str, Any]:
     edited = item.edited is not None
     notes = [_ADVICE.get(item.status, ""), _EDITED if edited and item.status == "approved" else "", note]
     return _plain(
@@ -217,7 +233,7 @@ def _receipt(own: str, item: ApprovalItem, note: str) -> dict[str, Any]:
             settled=not is_open(item),
             revision=item.revision,
             action_hash=item.action_hash,
-            details=msgspec.json.decode(item.details),
+            details=item.details,
             edited=edited,
             holder=_holder(item),
             decided_by="" if item.decided is None else item.decided.by.name or item.decided.by.kind,
@@ -228,7 +244,7 @@ def _receipt(own: str, item: ApprovalItem, note: str) -> dict[str, Any]:
     )
 
 
-def _holder(item: ApprovalItem) -> str:
+def _holder(item: Standing) -> str:
     return item.holder.name or {"person": "a person", "none": ""}.get(item.holder.kind, item.holder.kind)
 
 
@@ -241,8 +257,8 @@ async def decide(speaks: Speaks, own: str, given: types.DecideArguments, shown: 
     body: dict[str, Any] = {"decision": given.decision, **about._asdict()}
     body |= {"note": given.note} if given.note else {}
     body |= {"details": given.details} if given.details is not UNSET else {}
-    told = await speaks.call("POST", _path(own, given.approval_id, "decide"), body=body)
-    item = _shaped(told, ApprovalItem)
+    told = await speaks.call("POST", path_of(own, given.approval_id, "decide"), body=body)
+    item = item_of(told)
     settled = not is_open(item)
     return _plain(
         types.ApprovalDecided(
@@ -307,11 +323,11 @@ def over(error: ToolError) -> bool:
     return error.code in _OVER
 
 
-async def _item(speaks: Speaks, own: str, approval_id: str) -> ApprovalItem:
-    return _shaped(await speaks.call("GET", _path(own, approval_id)), ApprovalItem)
+async def _item(speaks: Speaks, own: str, approval_id: str) -> Standing:
+    return item_of(await speaks.call("GET", path_of(own, approval_id)))
 
 
-def _path(own: str, approval_id: str = "", verb: str = "") -> str:
+def path_of(own: str, approval_id: str = "", verb: str = "") -> str:
     """A route of approvals. Raises ToolError if an id would lead somewhere else."""
     parts = ["workspaces", own, "approvals", *filter(None, [approval_id, verb])]
     if not approval_id.strip(".") and approval_id:
@@ -319,10 +335,10 @@ def _path(own: str, approval_id: str = "", verb: str = "") -> str:
     return "/" + "/".join(quote(each, safe="") for each in parts)
 
 
-def _shaped(answer: Any, shape: type[_Shape]) -> _Shape:
+def item_of(answer: Any) -> Standing:
     """What a route answered. Raises ToolError if it is something else."""
     try:
-        return msgspec.json.decode(msgspec.json.encode(answer), type=shape)  # members of any shape are kept as they are
+        return msgspec.convert(answer, Standing)
     except msgspec.ValidationError as error:
         said = shorten(str(error), _MOST_REPEATED)
         raise ToolError(
