@@ -36,7 +36,7 @@ async def decided(server: Running, item: dict[str, Any], decision: str, **more: 
     await bounded(server.admin.post(path, {"decision": decision, **about, **more}))
 
 
-@requirement("G16", "P16")
+@requirement("G16", "Q1")
 async def test_what_the_platform_decides_is_told_to_the_host_and_each_question_waits_for_itself(
     one: Running, state: Path
 ) -> None:
@@ -71,7 +71,7 @@ async def test_what_the_platform_decides_is_told_to_the_host_and_each_question_w
         assert sorted(used) == [False, True]
 
 
-@requirement("G16", "P16")
+@requirement("G16", "Q1")
 async def test_what_nobody_has_decided_is_taken_back_when_the_host_ends(one: Running, state: Path) -> None:
     seat = await one.seat()
     async with agent(state, **single(one, seat)) as process:
