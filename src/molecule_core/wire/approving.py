@@ -309,13 +309,15 @@ async def _version(speaks: Speaks, own: str, given: types.DecideArguments, shown
 def stopped(problem: Mapping[str, Any]) -> ToolError:
     """What a call is told that a rule of its workspace has stopped: how it goes on."""
     approval = problem.get("approval")
-    id_ = approval.get("approval_id") if isinstance(approval, dict) else None
-    how = (
-        f"Approval {id_} is asked for by that. Wait for the decision, which comes into your inbox; if it is approved, "
-        f'call the tool again with the very same arguments and {LEAVE} "{id_}". If not, do not do it.'
-    )
-    said = shorten(str(problem.get("error", "this needs an approval")), _MOST_REPEATED)
-    return ToolError(f"{said} {how}" if isinstance(id_, str) else said, NEEDS_LEAVE)
+    item = approval if isinstance(approval, dict) else {}
+    if not isinstance(item.get("approval_id"), str):
+        return ToolError(shorten(str(problem.get("error", "this needs an approval")), _MOST_REPEATED), NEEDS_LEAVE)
+    again = f'call the tool again with the very same arguments and {LEAVE} "{item["approval_id"]}"'
+    what = f"{shorten(str(item.get('action')), _MOST_REPEATED)} needs an approval, by a rule of your workspace."
+    if item.get("status") == "approved":
+        return ToolError(f"{what} It is approved: {again}.", NEEDS_LEAVE)
+    how = f"It is asked for. Wait for the decision, which comes into your inbox; if it is approved, {again}. If not, do"
+    return ToolError(f"{what} {how} not do it.", NEEDS_LEAVE)
 
 
 def over(error: ToolError) -> bool:
