@@ -157,7 +157,7 @@ NOW = {
     "G12": "Delegation as via_workspace says, or as the only seat that can reach the target; else the choices.",
     "G14": "Of several processes one leads, by a lock with fencing; what a dead or ending one held comes at once.",
     "G15": "Push by handshake or setting, again until a tool call names it; texts of others are made harmless.",
-    "G16": "Permission requests of the host are received, shown and kept.",
+    "G16": "Permission requests of the host become approvals; the decision, and nothing else, is told to the host.",
     "N1": "The server's own MCP endpoint: an address and a token are enough, in both eras of the protocol; a session "
     "is its credential's alone and outlives the process; the public conformance suite and the Inspector pass.",
     "G13": "The MCP dispatcher: both eras, calls side by side, progress, cancellation, no input ends it.",
@@ -167,6 +167,8 @@ NOW = {
     "Q4": "Questions come back answered, edits renew the hash, an approved action is done once, exactly as approved.",
     "Q5": "First wins, repeats are idempotent, others 409 with the record; a requester never decides its own.",
     "Q6": "Rules and standing authority are set by owners and operators only, and hold for the server's own tools.",
+    "Q8": "A delegated task whose work waits for an approval is auth-required for A2A, and goes on after the decision.",
+    "Q9": "Agents ask for leave and decide by tools and from a shell, and decide only about what they were shown.",
     "Q7": "Approvals survive a restart; the chain of hops is kept; events tell each change, snapshots agree with them.",
     "D1": "One life cycle: states, phases and reasons of one printed table; forward only, exactly one end.",
     "P5": "Green means evidence: completed only when an answer came; queued is never shown as done.",

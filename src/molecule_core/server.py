@@ -223,8 +223,8 @@ class Server(Standing):
         counted, tracing = MessageMeter(), self._tracing
         refused = RouteMeter()
         delegating = self.delegations, self.delegated
-        sends = Delegated(*delegating, limits=limits)
-        trees, lines = WorkTree(self.delegated, clock=clock), TimeLine(reader, self.delegated)
+        sends = Delegated(*delegating, self.approvals.reader, limits=limits)
+        views = WorkTree(self.delegated, clock=clock), TimeLine(reader, self.delegated)
         edges = (
             CanvasEdge(),
             SystemEdge(
@@ -245,7 +245,7 @@ class Server(Standing):
             MessageEdge(writer, replies, tracking, rates, counted, sends, limits=limits, tracing=tracing),
             ReplyEdge(replies, writer, tracking, counted, limits=limits),
             InboxEdge(writer, handing, reader, projection, counted, clock=clock, limits=limits, tracing=tracing),
-            DelegationEdge(*delegating, trees, lines, org, store.catch_up, counted, limits=limits),
+            DelegationEdge(*delegating, self.approvals.reader, views, org, store.catch_up, counted, limits=limits),
             ReportingEdge(*delegating, self.pace, org, store.catch_up, limits=limits),
             ApprovalEdge(self.approvals.writer, self.approvals.reader, org, guards, limits=limits),
             DeliveryEdge(tracking, self._letters, self.delegated),

@@ -86,7 +86,7 @@ async def test_who_sends_with_patience_is_told_the_end(office: Office) -> None:
     lead, ops = await pair(office)
     body = body_of("sort the mail", DELEGATION, expires_in_seconds=600)
     waiting = asyncio.create_task(send(office, lead.token, ops, body, {"X-Timeout": "60"}))
-    await until_waiting(office.server.server, 1)
+    await until_waiting(office.server.server, 2)  # for its end, and for an approval that it may need
     (given,) = await office.take(ops)
     await reply(ops, handle(given), "sorted")
     answer = await bounded(waiting)

@@ -65,7 +65,7 @@ async def test_who_hangs_up_while_it_waits_finds_the_result_in_the_inbox(office:
     asking = await way(office, lead, ops)
     async with wire(office.server.port) as line:
         await line.send(asking)
-        await until_waiting(office.server.server, 1)
+        await until_waiting(office.server.server, 2 if way is by_message else 1)
         assert (await held(office)).wait_until > 0
     await until_waiting(office.server.server, 0)
     assert (await is_let_go(office)).open == 1  # nobody has cancelled it

@@ -43,6 +43,10 @@ _ID = "01900000-0000-7000-8000-0000000000ff"
 _FILE = {"kind": "file", "file": {"uri": f"molecule://{_OWN}/f-1", "name": "plan.pdf", "mimeType": "application/pdf"}}
 
 
+APPROVAL = {"approval_id": "01900000-0000-7000-8000-0000000000a1", "revision": 1, "action_hash": "0123456789abcdef" * 4}
+"""What the server writes beside the words of a message about an approval."""
+
+
 class Kind(NamedTuple):
     """A sort of message, as it is stored; one that `is_delivered` was stored by a real server."""
 
@@ -76,8 +80,9 @@ KINDS = (
         parts=({"kind": "text", "text": RESULT},),
         is_delivered=True,
     ),
-    Kind("approval_request", "approval_request", from_peer=True),
-    Kind("approval_decision", "approval_decision", intent="inform", from_peer=True),
+    Kind("approval_request", "approval_request", from_peer=True, metadata=APPROVAL),
+    Kind("approval_decision", "approval_decision", intent="inform", from_peer=True, metadata=APPROVAL),
+    Kind("approval_decision, that asks for more", "approval_decision", from_peer=True, metadata=APPROVAL),
 )
 
 

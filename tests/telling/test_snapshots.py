@@ -77,11 +77,15 @@ def test_a_program_behind_a_bridge_is_told_of_its_command_and_of_its_draft_and_o
 ) -> None:
     ways = dict(received(BRIDGED, kind, form))
     told, read = ways["instructions"], ElementTree.fromstring(ways["standard input"])
-    assert (told["reply_via"], told["available_tools"]) == ("molecule reply", [])
+    decides = kind.kind == "approval_request"
+    via = "molecule tool decide_approval" if decides else "molecule reply"
+    assert (told["reply_via"], told["available_tools"]) == (via, [])
     assert read[0].text == told["text"], "the bridge has nothing to add"
-    asks = kind.intent == "request"
-    assert (f"`molecule reply {told['reply_handle']}`" in told["text"]) is asks
+    assert (f"`{via}" in told["text"]) is (kind.intent == "request")
+    asks = kind.intent == "request" and not decides
+    assert (f"`molecule reply {told.get('reply_handle')}`" in told["text"]) is asks
     assert ("draft" in told["text"]) is asks
+    assert ("decides nothing" in told["text"] and "reply_handle" not in told) or not (decides and form == "full")
     assert "(handle" not in told["text"] and "does not reach" not in told["text"]
     for spec in TOOLS:
         assert f"{spec.name}(" not in told["text"]

@@ -58,7 +58,7 @@ def full(one: DelegationItem, timeline: tuple[DelegationFact, ...] = (), earlier
 
 class Board:
     """A server on which one task is given. A wait ends when the task has moved, or when its time is over. (A
-    `verbs.Speaks`.)"""
+    `Speaks`.)"""
 
     def __init__(self, clock: FakeClock, *, source: str = "own", target: str = "peer") -> None:
         self.clock = clock

@@ -20,6 +20,7 @@ from molecule_core.agent.host import AgentHost
 from molecule_core.cli import VERBS, tool
 from molecule_core.edges import mcp_host
 from molecule_core.wire import tooldocs
+from molecule_core.wire.inbox import APPROVALS
 from molecule_core.wire.mcp import listed
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import SECTIONS, Runtime, ToolSpec, tool_name
@@ -40,7 +41,7 @@ OLD_NAMES = (
 )
 """What the original called some of its tools before it renamed them."""
 COMING = (
-    *("request_approval", "decide_approval", "spawn_agent", "send_message", "followup_task", "wait_agent"),
+    *("spawn_agent", "send_message", "followup_task", "wait_agent"),
     *("interrupt_agent", "close_agent", "resume_agent", "list_agents"),
 )
 """Tools whose server side is not there yet: nobody is told of them before it is."""
@@ -181,9 +182,9 @@ def test_the_search_for_old_names_would_find_one() -> None:
 
 
 def _known_words() -> set[str]:
-    """What may be spoken of: tools, what they take, what they give."""
+    """What may be spoken of: tools, what they take, what they give, the kinds of messages that they are about."""
     schemas = [schema for spec in TOOLS for schema in (spec.input_schema, spec.output_schema)]
-    return set(NAMES) | {name for schema in schemas for name in _members(schema)}
+    return {*NAMES, *APPROVALS} | {name for schema in schemas for name in _members(schema)}
 
 
 def _members(schema: object) -> set[str]:
@@ -192,6 +193,7 @@ def _members(schema: object) -> set[str]:
     if not isinstance(schema, dict):
         return set()
     own = set(schema["properties"]) if isinstance(schema.get("properties"), dict) else set()
+    own |= set(schema["enum"]) if isinstance(schema.get("enum"), list) else set()
     return own | {name for each in schema.values() for name in _members(each)}
 
 
@@ -275,7 +277,7 @@ def test_every_a2a_tool_has_a_word_for_the_shell_or_says_that_it_has_none(spec: 
 def test_the_block_for_the_shell_says_every_word_and_no_other() -> None:
     """test_cli_keyword_substrings_appear_in_cli_block"""
     words = {spec.cli for spec in TOOLS if spec.cli}
-    said = set(re.findall(r"molecule (\w+(?: --async)?)", tooldocs.a2a_for_cli()))
+    said = set(re.findall(r"molecule (\w+(?: --async| request\b| decide\b)?)", tooldocs.a2a_for_cli()))
     assert said == {*words, "tool"}
     assert {each.split()[0] for each in said} <= set(VERBS)
     called = set(re.findall(r"molecule tool (\w+)", tooldocs.a2a_for_cli())) - {"NAME"}
@@ -288,6 +290,6 @@ def test_every_call_in_the_block_for_the_shell_is_one_that_its_tool_takes() -> N
     calls += re.findall(r"molecule tool (\w+) --json - <<'END'\n +(\{.+\})\n +END", tooldocs.a2a_for_cli())
     by_name = {spec.name: spec for spec in TOOLS}
     calls = [(name, text) for name, text in calls if name != "NAME"]
-    assert len(calls) == 6
+    assert len(calls) == 7
     for name, text in calls:
         by_name[name].arguments(msgspec.json.decode(text.replace("...", "x")))

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
+from molecule_core.edges.leave import WITHOUT_LEAVE
 from molecule_core.wire.tools import TOOLS, find
 from molecule_core.wire.toolspec import (
+    LEAVE,
     SECTIONS,
     BadArguments,
     Request,
@@ -100,7 +102,7 @@ def test_every_argument_is_described_and_no_other_is_taken(spec: ToolSpec) -> No
 def test_a_choice_has_a_type_and_no_empty_value_which_some_hosts_refuse(spec: ToolSpec) -> None:
     choices = [node for node in _nodes(spec.input_schema) if "enum" in node]
     assert all(node["type"] == "string" and "" not in node["enum"] for node in choices)
-    assert bool(choices) is (spec.name in ("reply_to_workspace", "commit_memory", "recall_memory"))
+    assert bool(choices) is (spec.name in ("reply_to_workspace", "decide_approval", "commit_memory", "recall_memory"))
 
 
 @requirement("G3")
@@ -114,7 +116,7 @@ def test_a_description_is_short_enough_for_the_host_that_cuts(spec: ToolSpec) ->
 
 @requirement("G2")
 def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
-    ours = {spec.name: set(spec.input_schema["properties"]) for spec in TOOLS}
+    ours = {spec.name: set(spec.input_schema["properties"]) - {LEAVE} for spec in TOOLS}
     via = {"via_workspace"}
     answers = {"reply_handle", "progress"}
     assert ours == {
@@ -139,7 +141,16 @@ def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
         "chat_history": {"peer_id", "limit", "before_ts", *via},
         "commit_memory": {"content", "scope", "namespace", *via},
         "recall_memory": {"query", "scope", "namespace", "limit", *via},
+        "request_approval": {"action", "reason", "details", "cost", "expires_in", "task_id", "wait", *via},
+        "decide_approval": {"decision", "note", "details", "revision", "action_hash", *via},
     }
+
+
+@requirement("G2", "Q9")
+@pytest.mark.parametrize("spec", TOOLS, ids=lambda spec: spec.name)
+def test_every_tool_that_a_rule_can_stop_takes_the_approval_that_allows_it(spec: ToolSpec) -> None:
+    cannot = spec.name in (*WITHOUT_LEAVE, "request_approval")
+    assert (LEAVE in spec.input_schema["properties"]) is not cannot
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -307,6 +318,7 @@ def test_reply_and_inbox_tools_are_always_loaded() -> None:
     assert {spec.name for spec in TOOLS if spec.always_load} == {
         "reply",
         "decline",
+        "decide_approval",
         "reply_to_workspace",
         "send_message_to_user",
         "wait_for_message",

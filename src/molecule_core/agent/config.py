@@ -80,6 +80,9 @@ class Wishes(Struct, frozen=True, kw_only=True):
     """Calls of tools that run at once."""
     poll_timeout_secs: Annotated[float, Meta(ge=0, le=60)] = 2
     """What the instructions tell a model to wait for mail at the start of a turn; 0: push only."""
+    permissions: str = "auto"
+    """Relay of the host's questions for permission, where the channel is offered: as the only workspace, as the one
+    whose id stands here, or `off`. An agent of several workspaces relays none unless one is named."""
     verbose: bool = False
 
 
@@ -99,15 +102,33 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
     """What the environment says. Raises BadConfiguration."""
     state = state_folder(environ)
     listed = environ.get(_LIST, "").strip()
-    return Configuration(
-        seats=_listed(listed, environ) if listed else (_single(environ, state),),
-        single=not listed,
-        wishes=wishes_of(environ, _PREFIX, Wishes),
-        state=state,
-        name=environ.get("MOLECULE_AGENT_NAME", "").strip(),
-        description=environ.get("MOLECULE_AGENT_DESCRIPTION", "").strip(),
-        skills=tuple(filter(None, map(str.strip, environ.get("MOLECULE_AGENT_SKILLS", "").split(",")))),
+    return _checked(
+        Configuration(
+            seats=_listed(listed, environ) if listed else (_single(environ, state),),
+            single=not listed,
+            wishes=wishes_of(environ, _PREFIX, Wishes),
+            state=state,
+            name=environ.get("MOLECULE_AGENT_NAME", "").strip(),
+            description=environ.get("MOLECULE_AGENT_DESCRIPTION", "").strip(),
+            skills=tuple(filter(None, map(str.strip, environ.get("MOLECULE_AGENT_SKILLS", "").split(",")))),
+        )
     )
+
+
+def _checked(configuration: Configuration) -> Configuration:
+    """The same. Raises BadConfiguration if questions are to be relayed as a workspace that is none of its own."""
+    if configuration.wishes.permissions not in ("auto", "off") and relays_as(configuration) is None:
+        yours = ", ".join(seat.id for seat in configuration.seats)
+        raise BadConfiguration(f"{_PREFIX}PERMISSIONS must be auto, off, or one of your workspaces: {yours}")
+    return configuration
+
+
+def relays_as(configuration: Configuration) -> SeatConfig | None:
+    """The workspace as which the host's questions for permission are relayed; None: they are not."""
+    wish, seats = configuration.wishes.permissions, configuration.seats
+    if wish == "auto":
+        return seats[0] if len(seats) == 1 else None
+    return next((seat for seat in seats if seat.id.lower() == wish), None)
 
 
 def with_only(configuration: Configuration, workspace_id: str | None) -> Configuration:

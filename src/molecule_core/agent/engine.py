@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from molecule_core.agent.channel import Channel, Ready
-from molecule_core.agent.config import Configuration
+from molecule_core.agent.config import Configuration, relays_as
 from molecule_core.agent.connections import Servers
 from molecule_core.agent.cursors import CursorFile
 from molecule_core.agent.hosts import runtime_of, wants_channel
@@ -18,6 +18,7 @@ from molecule_core.agent.inbox import Inbox
 from molecule_core.agent.leader import Leadership
 from molecule_core.agent.membership import Membership, Shared
 from molecule_core.agent.neutral import line
+from molecule_core.agent.permissions import Permissions, Relay
 from molecule_core.agent.seats import Seats
 from molecule_core.agent.speaking import refusal, unreachable
 from molecule_core.agent.tokens import TokenRegistry
@@ -25,8 +26,9 @@ from molecule_core.agent.verbs import Verbs
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.wire import delegating, verbs
+from molecule_core.wire import approving, delegating, verbs
 from molecule_core.wire.mcp import Calling, Outcome
+from molecule_core.wire.speaks import Speaks, allowed
 from molecule_core.wire.toolspec import Route, ToolSpec
 
 _log = logging.getLogger("molecule.agent")
@@ -80,6 +82,8 @@ class Engine:
             single=config.single,
         )
         self._ids = ids = Ids(clock, randomness)
+        self._randomness = randomness
+        self._relay: Relay | None = None
         self._verbs = Verbs(self.seats, self._inbox, clock=clock, ids=ids, randomness=randomness, wishes=config.wishes)
         self._locals: dict[str, Local] = {
             "wait_for_message": self._verbs.wait,
@@ -91,6 +95,7 @@ class Engine:
             "get_runtime_identity": lambda _, __: self._identity(),
             "chat_history": lambda asked, _: self._verbs.history(asked),
             **dict.fromkeys(delegating.NAMES, self._verbs.delegating),
+            **dict.fromkeys(approving.NAMES, self._verbs.approving),
         }
 
     async def push_to(self, notify: Callable[[str, dict[str, Any]], Awaitable[None]], ready: Ready) -> None:
@@ -108,8 +113,26 @@ class Engine:
         )
         await channel.run()
 
+    async def relay(self, permissions: Permissions, notify: Callable[[str, dict[str, Any]], Awaitable[None]]) -> None:
+        """Asks on the platform too what the host asks its person to permit, until it is cancelled."""
+        config = relays_as(self._config)
+        if config is None:
+            return
+        seat = self.seats.named(config.id)
+        self._relay = Relay(
+            seat.id,
+            self._verbs.speaker(seat),
+            notify,
+            life=self._ids.new(),
+            clock=self._clock,
+            randomness=self._randomness,
+        )
+        await self._relay.run(permissions)
+
     async def stop(self) -> None:
         """Ends in order, soon."""
+        if self._relay is not None:
+            await self._relay.stop(_STOP_SECONDS)
         await self.seats.stop(_STOP_SECONDS)
         await self._servers.close()
 
@@ -135,7 +158,9 @@ class Engine:
         # A call that the host repeats, by its name for it, is made once.
         named = verbs.call_name(calling.meta)
         headers = verbs.key_headers(named or self._ids.new()) if route.keyed else None
-        speaker = self._verbs.speaker(seat) if request.method == "GET" or headers else seat.api()
+        tries_again = request.method == "GET" or headers
+        plain: Speaks = self._verbs.speaker(seat) if tries_again else seat.api()
+        speaker = allowed(plain, arguments, reads=True)
         answer = await speaker.call(
             request.method, request.path, body=request.body, query=request.query, headers=headers
         )

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration
+from molecule_core.agent.config import BadConfiguration, Configuration, read_configuration, relays_as
 from molecule_core.agent.host import AgentHost
 from molecule_core.agent.hosts import CHANNEL, wants_channel
 from molecule_core.agent.permissions import CAPABILITY as PERMISSION
@@ -50,7 +50,7 @@ class Process:
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self._clock = SystemClock()
-        self._permissions = Permissions()
+        self._permissions = Permissions(relays=relays_as(config) is not None)
 
     async def run(self) -> int:
         """Until the host closes its end, a signal comes, or the only seat is refused; returns the exit code."""
@@ -102,10 +102,12 @@ class Process:
             return
         host.begin(engine)
         pushing = asyncio.create_task(engine.push_to(session.notify, session.initialized))
+        relaying = asyncio.create_task(engine.relay(self._permissions, session.notify))
         try:
             await asyncio.get_running_loop().create_future()
         finally:
             pushing.cancel()
+            relaying.cancel()
             await asyncio.shield(engine.stop())
 
     def _engine(self, host: AgentHost) -> Any:
@@ -117,7 +119,8 @@ class Process:
 
     def _offered(self, client: dict[str, Any]) -> Mapping[str, Any]:
         offers = wants_channel(self._config.wishes.channel, client)
-        return {CHANNEL: {}, PERMISSION: {}} if offers else {}
+        relays: dict[str, Any] = {PERMISSION: {}} if relays_as(self._config) is not None else {}
+        return {CHANNEL: {}, **relays} if offers else {}
 
     def _refused(self, text: str) -> None:
         _log.error("%s", text)

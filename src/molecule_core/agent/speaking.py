@@ -13,7 +13,9 @@ from molecule_core.agent.waiting import pause
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.wire.approving import NEEDS_LEAVE, stopped
+from molecule_core.wire.toolspec import LEAVE_HEADER, ToolError
+from molecule_core.wire.verbs import KEY_HEADER
 
 _TRIES, _FIRST_WAIT, _LONGEST_WAIT = 4, 0.2, 2.0
 _TOO_MANY, _BUSY = 429, 503
@@ -42,7 +44,10 @@ class Speaker:
     ) -> Any:
         """The decoded answer. What was lost on the way is asked again only where that can do nothing twice: it reads,
         it has a key, or the second time does no more than the first. Raises ToolError."""
-        harmless = method == "GET" or bool(headers) or _HARMLESS.search(path) is not None or _has_key(body)
+        sent = headers or {}
+        harmless = method == "GET" or KEY_HEADER in sent or _HARMLESS.search(path) is not None or _has_key(body)
+        if LEAVE_HEADER in sent:  # an approval is used up by the first one, whose answer was lost
+            harmless = False
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         for last in (*[False] * (_TRIES - 1), True):
             try:
@@ -65,6 +70,8 @@ def _has_key(body: Any) -> bool:
 
 def refusal(error: ApiError) -> ToolError:
     """What the server refused, for a model."""
+    if error.code == NEEDS_LEAVE:
+        return stopped(error.problem)
     hint = error.problem.get("hint")
     said = line(str(error.problem.get("error", error)), 500)
     return ToolError(f"{said}{f' ({line(hint, 300)})' if isinstance(hint, str) else ''}", error.code or "refused")

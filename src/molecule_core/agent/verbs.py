@@ -23,7 +23,8 @@ from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, Randomness
-from molecule_core.wire import delegating, verbs
+from molecule_core.wire import approving, delegating, verbs
+from molecule_core.wire.approvaltypes import DecideArguments
 from molecule_core.wire.mcp import Calling
 from molecule_core.wire.replytypes import AnswerArguments, DeclineArguments
 from molecule_core.wire.toolspec import ToolError
@@ -114,6 +115,32 @@ class Verbs:
         told = delegating.progress_of(calling.progress, calling.meta)
         call = verbs.call_name(calling.meta)
         return await delegating.run(seats, asked, call, clock=self._clock, progress=told)
+
+    # -- approvals -----------------------------------------------------------------------------------------------------
+
+    async def approving(self, asked: Struct, calling: Calling) -> dict[str, Any]:
+        """The tools about approvals. Who is asked decides about what it was shown here. Raises ToolError."""
+        self.look()
+        seats = [(each.id, self.speaker(each)) for each in self._seats]
+        told = delegating.progress_of(calling.progress, calling.meta)
+        seen = [each.message for each in self._inbox.entries() if each.shown or each.pushes]
+        call, shown = verbs.call_name(calling.meta), approving.shown_in(seen, asked)
+        try:
+            found = await approving.run(seats, asked, call, clock=self._clock, progress=told, shown=shown)
+        except ToolError as error:
+            if isinstance(asked, DecideArguments) and approving.over(error):
+                self._decided(asked.approval_id, asked.via_workspace)
+            raise
+        if isinstance(asked, DecideArguments):
+            self._decided(asked.approval_id, found["workspace_id"])
+        return found
+
+    def _decided(self, approval_id: str, workspace_id: str) -> None:
+        """What asked for a decision does not wait here any more; the server knows it already."""
+        for message in [each.message for each in self._inbox.entries()]:
+            is_it = message.kind == approving.KIND and message.approval_id == approval_id
+            if is_it and workspace_id in ("", message.arrival_workspace_id):
+                self._seats.named(message.arrival_workspace_id).settled(message.activity_id)
 
     # -- settling ------------------------------------------------------------------------------------------------------
 

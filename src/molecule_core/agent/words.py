@@ -5,10 +5,10 @@ Above: channel. Below: neutral, the registry of tools.
 
 from molecule_core.agent.neutral import harmless, line, visible
 from molecule_core.wire import markup
-from molecule_core.wire.inbox import InboxMessage
+from molecule_core.wire.inbox import APPROVALS, InboxMessage
 from molecule_core.wire.toolspec import Runtime, tool_name
 
-REPLY, POP = "reply_to_workspace", "inbox_pop"
+REPLY, POP, DECIDE = "reply_to_workspace", "inbox_pop", "decide_approval"
 
 
 def pushed(message: InboxMessage, *, single: bool, runtime: Runtime) -> tuple[str, dict[str, str]]:
@@ -20,6 +20,8 @@ def pushed(message: InboxMessage, *, single: bool, runtime: Runtime) -> tuple[st
     if (told := message.instructions) is not None:
         content = markup.block(visible(told.text), visible(message.text))
         return content, _meta(message, line(told.reply_via), single=single)
+    if message.kind == APPROVALS[0] and message.intent == "request":
+        return _asked(message, tool_name(DECIDE, runtime), single=single)
     reply = tool_name(REPLY, runtime)
     route = {} if single else {"workspace_id": message.arrival_workspace_id}
     route |= {"peer_id": message.peer_id, "activity_id": message.activity_id}
@@ -31,6 +33,14 @@ def pushed(message: InboxMessage, *, single: bool, runtime: Runtime) -> tuple[st
         f"without an answer, {tool_name(POP, runtime)} acknowledges it.]"
     )
     return content, _meta(message, reply, single=single)
+
+
+def _asked(message: InboxMessage, decide: str, *, single: bool) -> tuple[str, dict[str, str]]:
+    """The same of a message that asks for a decision, which no answer is."""
+    route = {"approval_id": message.approval_id, "revision": str(message.revision), "action_hash": message.action_hash}
+    shown = ", ".join(f'{name}="{line(value)}"' for name, value in route.items())
+    content = f"{said(message)}\n\n[Molecule: a decision is expected; only {decide} gives it ({shown}, decision=…).]"
+    return content, _meta(message, decide, single=single)
 
 
 def said(message: InboxMessage) -> str:
@@ -75,6 +85,9 @@ def _meta(message: InboxMessage, reply: str, *, single: bool) -> dict[str, str]:
         "intent": message.intent,
         "activity_id": message.activity_id,
         "delegation_id": message.delegation_id,
+        "approval_id": message.approval_id,
+        "revision": str(message.revision or ""),
+        "action_hash": message.action_hash,
         "ts": message.created_at,
         "attempt": str(message.attempt),
         "reply_tool": reply,

@@ -306,6 +306,11 @@ class Opened(Struct, frozen=True):
     hit: bool = False
 
 
+def task_key(org_id: str, task_id: str) -> str:
+    """The wake-up key of who waits until a task needs an approval."""
+    return f"approval-of:{org_id}/{task_id}"
+
+
 def wake_key(org_id: str, approval_id: str) -> str:
     """The wake-up key of who waits for an approval."""
     return f"approval:{org_id}/{approval_id}"

@@ -121,9 +121,15 @@ ORDER BY settled_at DESC, id DESC LIMIT :count;
 SELECT id FROM approvals
 WHERE org_id = :org_id AND open = 1 AND (workspace_id = :workspace_id OR holder_id = :workspace_id);
 
--- name: approvals_of_task
--- whether something that belongs to a task waits for a decision
-SELECT task_id FROM approvals WHERE org_id = :org_id AND task_id = :task_id AND open = 1 LIMIT 1;
+-- name: approval_of_task
+-- the oldest approval that is not decided of those that a workspace has asked for to do a task
+SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
+    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
+    used_at
+FROM approvals
+WHERE org_id = :org_id AND task_id = :task_id AND workspace_id = :workspace_id AND open = 1
+ORDER BY created_at, id LIMIT 1;
 
 -- name: policies_of
 -- what was set for a workspace

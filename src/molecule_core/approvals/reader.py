@@ -1,9 +1,9 @@
 """Reads of approvals, and how they are shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from molecule_core.approvals.items import item_of
-from molecule_core.approvals.model import Approval, Status, wake_key
+from molecule_core.approvals.model import Approval, Status, task_key, wake_key
 from molecule_core.approvals.policies import PolicyBook
 from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import NotFound
@@ -112,8 +112,17 @@ class ApprovalReader:
         wish = {"workspace_id": workspace_id, "action": action}
         return bool(await self._store.rows("approval_used_before", wish))
 
-    async def tasks_that_wait(self, org_id: str, task_ids: Sequence[str]) -> set[str]:
-        """Those of these tasks to which an approval belongs that is not decided."""
-        wishes: list[Params] = [{"org_id": org_id, "task_id": each} for each in task_ids]
-        found = await self._store.rows_of_each("approvals_of_task", wishes) if wishes else []
-        return {rows[0][0] for rows in found if rows}
+    async def of_task(self, org_id: str, task_id: str, workspace_id: str) -> Approval | None:
+        """The oldest approval that is not decided and that a workspace has asked for to do a task; None: there is
+        none, so the task does not wait for one."""
+        wish = {"org_id": org_id, "task_id": task_id, "workspace_id": workspace_id}
+        rows = await self._store.rows("approval_of_task", wish)
+        return Approval.of(rows[0]) if rows else None
+
+    async def wait_of_task(self, org_id: str, task_id: str, workspace_id: str, seconds: float) -> Approval | None:
+        """The same, as soon as there is one; None if there is none in that time."""
+
+        async def look() -> Look[Approval]:
+            return Look(await self.of_task(org_id, task_id, workspace_id))
+
+        return await self._wakeups.until(task_key(org_id, task_id), look, seconds)

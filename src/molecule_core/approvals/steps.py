@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from molecule_core.approvals import rules
 from molecule_core.approvals.items import item_of
 from molecule_core.approvals.letters import decision_letter, question_letter, request_letter
-from molecule_core.approvals.model import APPROVAL, Above, Approval, Fact, Kind, Status, Turn, wake_key
+from molecule_core.approvals.model import APPROVAL, Above, Approval, Fact, Kind, Status, Turn, task_key, wake_key
 from molecule_core.approvals.policies import PolicyBook
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.limits import Limits
@@ -90,6 +90,7 @@ class Course:
         look: Statement = no_timer(APPROVAL, self.row.key) if due is None else timer(APPROVAL, self.row.key, due)
         save: Statement = ("insert_approval" if self._is_new else "save_approval", self.row)
         rings = (wake_key(self.row.org_id, self.row.id), org_key(self.row.org_id), TIMERS, *self._rings)
+        rings += () if self.row.task_id is None else (task_key(self.row.org_id, self.row.task_id),)
         then = partial(counted.ended, self.row.status.value) if self.ended else None
         return Followed([save, look, *self._writes], self._events, rings, then=then)
 

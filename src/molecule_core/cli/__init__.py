@@ -167,6 +167,12 @@ def _cancel() -> click.Command:
     return cancel
 
 
+def _approvals() -> click.Command:
+    from molecule_core.cli.approvals import command
+
+    return command
+
+
 def _delegations() -> click.Command:
     from molecule_core.cli.delegations import command
 
@@ -193,6 +199,7 @@ VERBS = {
     "info": ("Tell what the server knows of a workspace.", _info),
     "admin": ("The server's own token.", _admin),
     "chains": ("Message chains that ran into a limit.", _chains),
+    "approvals": ("What workspaces ask leave for: look, decide, set rules.", _approvals),
     "delegations": ("Tasks that workspaces give each other: look, cancel, retry.", _delegations),
     "memory": ("What workspaces remember: list, search, forget.", _memory),
     "prompt": ("An agent's system prompt: show, diff, watch.", _prompt),

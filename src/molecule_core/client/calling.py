@@ -13,9 +13,10 @@ from msgspec import Struct
 from molecule_core.client.claiming import Claims, Seat
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids
-from molecule_core.wire import delegating, replytypes, verbs
+from molecule_core.wire import approving, delegating, replytypes, verbs
 from molecule_core.wire import tooltypes as types
 from molecule_core.wire.inbox import InboxMessage
+from molecule_core.wire.speaks import allowed
 from molecule_core.wire.toolspec import Local, ToolError, ToolSpec
 
 
@@ -43,6 +44,7 @@ class Caller:
             "inbox_pop": self._pop,
             "chat_history": self._history,
             **dict.fromkeys(delegating.NAMES, self._delegating),
+            **dict.fromkeys(approving.NAMES, self._approving),
         }
 
     @property
@@ -60,7 +62,8 @@ class Caller:
         seat = self._meant(spec, arguments)
         asked = spec.request(seat.id, arguments)
         headers = verbs.key_headers(key or self._ids.new()) if spec.call.keyed else None
-        answer = await seat.speaker.call(
+        speaks = allowed(seat.speaker, arguments, reads=True)
+        answer = await speaks.call(
             asked.method, asked.path, body=asked.body, query=asked.query or None, headers=headers
         )
         return spec.result(seat.id, answer)
@@ -223,6 +226,12 @@ class Caller:
         name nothing."""
         seats = [(seat.id, seat.speaker) for seat in self._seats.values()]
         return await delegating.run(seats, arguments, key, clock=self._clock, progress=progress)
+
+    async def _approving(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        """The tools about approvals."""
+        seats = [(seat.id, seat.speaker) for seat in self._seats.values()]
+        shown = approving.shown_in(self._seen.values(), arguments)
+        return await approving.run(seats, arguments, key, clock=self._clock, progress=progress, shown=shown)
 
 
 _Verb = Callable[[Any, str, verbs.Progress | None], Awaitable[dict[str, Any]]]

@@ -11,6 +11,7 @@ from msgspec import Struct
 from molecule_core.ground.clock import Clock
 from molecule_core.wire import verbs
 from molecule_core.wire.inbox import InboxMessage
+from molecule_core.wire.speaks import Speaks
 from molecule_core.wire.toolspec import ToolError
 
 Polls = dict[str, "asyncio.Task[InboxMessage | None]"]
@@ -21,7 +22,7 @@ class Seat(Struct, frozen=True):
 
     id: str
     url: str
-    speaker: verbs.Speaks
+    speaker: Speaks
 
 
 class Claims:

@@ -277,8 +277,11 @@ def failure_text(reason: Reason, error: str) -> str:
     return f"{error} ({reason}). {ADVICE[reason]}"
 
 
-def a2a_state(row: Delegation) -> str:
-    """How A2A calls the status. What somebody has in hand is never called unsent again."""
+def a2a_state(row: Delegation, *, needs_leave: bool = False) -> str:
+    """How A2A calls the status. What somebody has in hand is never called unsent again. `needs_leave`: the work waits
+    for an approval."""
+    if row.open and needs_leave:
+        return "auth-required"
     if row.status is Status.COMPLETED:
         return "completed"
     if row.status is Status.CANCELLED:

@@ -1,6 +1,6 @@
 """Approvals over REST: to ask for leave, to decide, to use; and to say what needs leave, or is decided alone."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -44,7 +44,8 @@ _MOST_TIME = 1 << 31
 
 
 class Ask(Struct):
-    """What a workspace wants to be allowed. `context` is another name of `details`; `expires_in`: seconds."""
+    """What a workspace wants to be allowed. `context` is another name of `details`; `expires_in`: seconds; `source`: on
+    which way its agent asks, as the agent itself says."""
 
     action: str
     reason: str = ""
@@ -53,6 +54,7 @@ class Ask(Struct):
     cost: Annotated[float, Meta(ge=0)] | None = None
     expires_in: Annotated[int, Meta(ge=1, lt=_MOST_TIME)] | None = None
     task_id: str | None = None
+    source: Literal["api", "tool", "relay", "a2a", "thread"] = "api"
 
 
 class Decide(Struct):
@@ -147,6 +149,7 @@ class ApprovalEdge:
                 cost=asked.cost,
                 expires_in=asked.expires_in,
                 task_id=asked.task_id,
+                source=asked.source,
                 key=checked_key(call, self._limits),
                 risk=rules.risks(asked.cost, used_before=used_before),
                 policy=() if rule is None else (Policy("rule", rules.rule_text(rule)),),

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
+from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import Begin, Delegation, Taken
 from molecule_core.delegations.reader import STATES, DelegationReader, fact_shown
@@ -87,8 +88,8 @@ class DelegationEdge:
         self,
         writer: DelegationWriter,
         reader: DelegationReader,
-        trees: WorkTree,
-        lines: TimeLine,
+        approvals: ApprovalReader,
+        views: tuple[WorkTree, TimeLine],
         org: OrgReader,
         catch_up: Callable[[], Awaitable[None]],
         counted: MessageMeter,
@@ -97,10 +98,10 @@ class DelegationEdge:
     ) -> None:
         self._writer = writer
         self._reader = reader
+        self._approvals = approvals
         self._sight = Sight(reader)
         self._awaiting = Awaiting(writer, reader)
-        self._trees = trees
-        self._lines = lines
+        self._trees, self._lines = views
         self._org = org
         self._catch_up = catch_up
         self._counted = counted
@@ -290,6 +291,7 @@ class DelegationEdge:
         row = await self._sight.any(call)
         (item,) = await self._reader.items([row])
         line = await self._reader.time_line(row.org_id, row.id)
+        needs = await self._approvals.of_task(row.org_id, row.id, row.target_id) if row.open else None
         full = DelegationFull(
             delegation=item,
             task=row.task,
@@ -297,7 +299,7 @@ class DelegationEdge:
             timeline=[fact_shown(each) for each in line],
             earlier=line[0].no - 1 if line else 0,
             tree=await self._trees.below(row),
-            a2a_state=rules.a2a_state(row),
+            a2a_state=rules.a2a_state(row, needs_leave=needs is not None),
         )
         return json_answer(full)
 

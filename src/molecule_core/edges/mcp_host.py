@@ -18,10 +18,11 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.ground.settings import Settings
 from molecule_core.org.reader import OrgReader
-from molecule_core.wire import delegating, replytypes, verbs
+from molecule_core.wire import approving, delegating, replytypes, verbs
 from molecule_core.wire import tooltypes as types
 from molecule_core.wire.jsonrpc import Message, object_of
 from molecule_core.wire.mcp import Calling, Extra, Outcome
+from molecule_core.wire.speaks import allowed
 from molecule_core.wire.tooldocs import instructions
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Local, Route, ToolError, ToolSpec
@@ -71,7 +72,7 @@ class Doing(NamedTuple):
 
 
 class Inside:
-    """Makes requests of the public API in the name of another request's caller. (A `verbs.Speaks`.)"""
+    """Makes requests of the public API in the name of another request's caller. (A `Speaks`.)"""
 
     def __init__(self, ask: Ask, origin: Call, closing: Callable[[], bool]) -> None:
         self._ask = ask
@@ -104,12 +105,16 @@ def _held_for_nothing(found: Any, query: dict[str, Any] | None, path: str) -> bo
     """Whether a request was held until there would be something, and let go without it."""
     if path.endswith("/wait"):
         return not object_of(found).get("settled")
+    if approving.waits(path, query):
+        return not approving.has_ended(found)
     return found == [] and bool(query and query.get("wait"))
 
 
 def refused(problem: Any) -> ToolError:
     """A refusal of a route, as a model reads it."""
     told = object_of(problem)
+    if told.get("code") == approving.NEEDS_LEAVE:
+        return approving.stopped(told)
     inner = object_of(told.get("error"))  # of JSON-RPC
     text = inner.get("message") or told.get("error") or "the server refused this"
     reasons = inner.get("data")
@@ -137,6 +142,7 @@ class ServerHost:
             "inbox_pop": self._pop,
             "chat_history": self._history,
             **dict.fromkeys(delegating.NAMES, self._delegating),
+            **dict.fromkeys(approving.NAMES, self._approving),
         }
         self._ask = ask
         self._org = org
@@ -175,7 +181,8 @@ class ServerHost:
     async def _over_route(self, spec: ToolSpec, route: Route, doing: Doing, arguments: Struct) -> dict[str, Any]:
         request = spec.request(doing.own, arguments)
         headers = verbs.key_headers(doing.key) if route.keyed else {}
-        answer = await self._inside(doing).call(
+        inside = allowed(self._inside(doing), arguments, reads=True)
+        answer = await inside.call(
             request.method, request.path, body=request.body, query=request.query, headers=headers
         )
         return spec.result(doing.own, answer)
@@ -242,6 +249,12 @@ class ServerHost:
         seats = ((doing.own, self._inside(doing)),)
         meta, told = doing.calling.meta, delegating.progress_of(doing.calling.progress, doing.calling.meta)
         return await delegating.run(seats, given, verbs.call_name(meta), clock=self._clock, progress=told)
+
+    async def _approving(self, doing: Doing, given: Struct) -> dict[str, Any]:
+        """The tools about approvals. What an agent was shown is not kept here: it says itself what it decides about."""
+        seats = ((doing.own, self._inside(doing)),)
+        meta, told = doing.calling.meta, delegating.progress_of(doing.calling.progress, doing.calling.meta)
+        return await approving.run(seats, given, verbs.call_name(meta), clock=self._clock, progress=told)
 
     # -- what an agent holds -------------------------------------------------------------------------------------------
 

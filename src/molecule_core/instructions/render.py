@@ -20,7 +20,7 @@ from molecule_core.instructions import rules, syntax
 from molecule_core.instructions.catalogue import Catalogue
 from molecule_core.instructions.model import Choice, Facts, Form, Rendered, Seat
 from molecule_core.instructions.script import SLOTS, Scene, Script, Slot, TooMuch, Wrong, picker
-from molecule_core.wire.cards import REPLY_COMMAND
+from molecule_core.wire.cards import DECIDE_COMMAND, REPLY_COMMAND
 
 _log = logging.getLogger("molecule.instructions")
 # What is remembered at most. Beyond that all of it is made anew: a few microseconds each.
@@ -176,7 +176,7 @@ class _Voice:
         found = self._replies.get(kind)
         if found is None:
             seat = self._seat
-            found = (REPLY_COMMAND, REPLY_COMMAND)
+            found = (REPLY_COMMAND, DECIDE_COMMAND if kind == rules.ASKS else REPLY_COMMAND)
             if not self._by_command:
                 bare = rules.reply_tool(self._wanted, kind, seat.tools, known=seat.known_tools)
                 found = (bare, rules.spelled(bare, seat.runtime) if bare else "")

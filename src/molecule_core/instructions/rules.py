@@ -8,6 +8,7 @@ import msgspec
 
 from molecule_core.instructions.model import THE_RUNTIMES, Parts, Template
 from molecule_core.wire.cards import has_command_line, tools_of
+from molecule_core.wire.inbox import APPROVALS
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Runtime, runtime_named, tool_name
 
@@ -28,9 +29,11 @@ NEEDED = ("reply", COMPACT)
 """What a template that extends nothing must say."""
 
 REPLY, REPLY_BY_HANDLE, WRITE_TO_USER = "reply_to_workspace", "reply", "send_message_to_user"
+DECIDE, (ASKS, _) = "decide_approval", APPROVALS
+"""What decides on an approval, and the kind of message that no other tool answers."""
 # Tools of which instructions may speak. Some of them are younger than the registry in which this was written.
 KNOWN_TOOLS = tuple(
-    dict.fromkeys((*(spec.name for spec in TOOLS), REPLY_BY_HANDLE, "decline", "present_options", "decide_approval"))
+    dict.fromkeys((*(spec.name for spec in TOOLS), REPLY_BY_HANDLE, "decline", "present_options", DECIDE))
 )
 MOST_TOOLS = 64
 """Tools that are spoken of at most."""
@@ -100,6 +103,8 @@ def reply_tool(wanted: str, kind: str, tools: Sequence[str], *, known: bool) -> 
     """The tool that answers a message of a kind: the template's, else another that the agent has; empty if it has none.
 
     Of an agent whose card is silent it is believed that it has the usual one."""
+    if kind == ASKS:
+        return DECIDE if not known or DECIDE in tools else ""
     if not known:
         return wanted
     ways = (wanted, REPLY, REPLY_BY_HANDLE, *((WRITE_TO_USER,) if kind == "canvas_user" else ()))

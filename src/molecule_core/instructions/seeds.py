@@ -14,7 +14,7 @@ from molecule_core.instructions import rules
 from molecule_core.instructions.catalogue import Catalogue
 from molecule_core.instructions.model import DEFAULTS, InForce, Parts, Template
 
-VERSION = 3
+VERSION = 4
 """Of all three."""
 BY = "molecule"
 _DOCS = "/agent-docs/replies"
@@ -31,6 +31,8 @@ This Molecule message is a task that a peer agent delegates; its answer is the r
 This Molecule message is the result of a task that this agent delegated.
 {% elif kind == "approval_request" %}
 This Molecule message asks for a decision on an approval.
+{% elif kind == "approval_decision" and intent == "request" %}
+This Molecule message is a question about an approval that this agent requested; its answer goes to who decides.
 {% elif kind == "approval_decision" %}
 This Molecule message is the decision on an approval that this agent requested.
 {% elif kind == "broadcast" %}
@@ -40,17 +42,16 @@ This Molecule message is a file from the user; the message that mentions it foll
 {% else %}
 This Molecule message is from the platform.
 {% endif %}
-{% if kind == "approval_request" %}
-{% for tool in available_tools %}
-{% if tool == "decide_approval" %}
-Decisions go through {{ tool }}.
-{% endif %}
-{% endfor %}
-{% endif %}
 {% if not intent == "request" %}
 No answer is due.\
 {% for tool in available_tools %}{% if tool == "inbox_pop" %} {{ tool }} acknowledges it.{% endif %}{% endfor %}
 
+{% elif kind == "approval_request" and reply_tool == "molecule reply" %}
+A decision is due. Only the command `{{ reply_tool }}` gives it: no text is one.
+{% elif kind == "approval_request" and reply_tool %}
+A decision is due, and only {{ reply_tool }} gives it: no text is one.
+{% elif kind == "approval_request" %}
+A decision is due, and this agent's card names no tool that gives one; the docs tell how to decide over HTTP.
 {% elif reply_tool == "molecule reply" %}
 An answer is due. The command `{{ reply_tool }} HANDLE` sends it, with the text on its standard input.
 {% elif reply_tool %}
@@ -63,7 +64,9 @@ An answer is due, and this agent's card names no tool that sends one; the docs t
 """
 
 _SILENCE = """\
-{% if reply_tool == "molecule reply" %}
+{% if kind == "approval_request" and reply_tool == "molecule reply" %}
+What this program prints (stdout) decides nothing and is not kept.
+{% elif reply_tool == "molecule reply" %}
 What this program prints (stdout) is \
 {% if intent == "request" %}kept as the draft of an answer, which a person sends, or the workspace if it is set so; \
 once the command has answered, it is left out.{% else %}not kept.{% endif %}
@@ -76,16 +79,16 @@ STDOUT, who may not be at the keyboard.
 # What an agent has beside the tool that answers: each in its own words, and only if its card has it.
 _TOOLS = """\
 {% for tool in available_tools %}
-{% if tool == "send_message_to_user" and intent == "request" %}
+{% if tool == "send_message_to_user" and intent == "request" and not kind == "approval_request" %}
 {{ tool }}(message, progress=true): progress of long work.
-{% elif tool == "decline" and intent == "request" %}
+{% elif tool == "decline" and intent == "request" and not kind == "approval_request" %}
 {{ tool }}(handle, reason): instead of an answer.
 {% elif tool == "present_options" and kind == "canvas_user" %}
 {{ tool }}(question, options): buttons for the user.
 {% endif %}
 {% endfor %}
 {% if reply_tool == "molecule reply" %}
-{% if intent == "request" %}
+{% if intent == "request" and not kind == "approval_request" %}
 `{{ reply_tool }} HANDLE --progress 'TEXT'`: progress of long work.
 `molecule decline HANDLE 'REASON'`: instead of an answer.
 {% endif %}
@@ -128,7 +131,14 @@ This message: kind={{ kind }}{% if user_id %}, user_id={{ user_id }}{% endif %}\
 {% if delegation_id %}, delegation_id={{ delegation_id }}{% endif %}\
 {% if arrival_workspace_id %}, for workspace_id={{ arrival_workspace_id }}{% endif %}\
 {% if due_at %}, due {{ due_at }}{% endif %}
-{% if intent == "request" %}
+{% if kind == "approval_request" %}
+Its decision: \
+{% if reply_tool == "molecule reply" %}`{{ reply_tool }} --json '{"approval_id": …, "revision": …, "action_hash": …, \
+"decision": "approve|deny|escalate|more_info", "note": …}'`\
+{% elif reply_tool %}{{ reply_tool }}(approval_id=…, revision=…, action_hash=…, \
+decision="approve|deny|escalate|more_info", note=…)\
+{% else %}over HTTP, see {{ docs_url }}{% endif %}, with the first three as they are in this message.
+{% elif intent == "request" %}
 Its answer: {% if reply_tool == "molecule reply" %}COMMAND{% else %}CALL{% endif %}
 
 {% endif %}
@@ -146,7 +156,11 @@ _CALL = """\
 _COMMAND = "`{{ reply_tool }} {{ reply_handle }}`"
 
 _COMPACT = """\
-{% if intent == "request" %}
+{% if kind == "approval_request" %}
+Molecule: approval_request, decided only through {% if reply_tool == "molecule reply" %}`{{ reply_tool }}`\
+{% elif reply_tool %}{{ reply_tool }}(approval_id, revision, action_hash, decision)\
+{% else %}HTTP, see {{ docs_url }}{% endif %}.
+{% elif intent == "request" %}
 Molecule: {% if kind == "canvas_user" %}the user on the canvas{% elif kind == "peer_agent" %}a peer agent\
 {% else %}{{ kind }}{% endif %}, answer due\
 {% if reply_tool == "molecule reply" %}: COMMAND, text on stdin; what is printed is only its draft.\

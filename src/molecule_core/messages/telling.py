@@ -28,12 +28,14 @@ from molecule_core.store.database import Command, Decision, Read, Step, Store, W
 from molecule_core.store.queries import Params
 from molecule_core.wire.activity import attachments_of
 from molecule_core.wire.envelope import Instructions, Shape
+from molecule_core.wire.inbox import APPROVALS
 
 Statement = tuple[str, Params]
 _REQUEST = "request"
+_ASKED, _ = APPROVALS
 # An id of somebody else, as it may stand in a text.
 _MOST_ID = 128
-_WORTH_READING = ('"file"', '"user_id"', '"delegation_id"')
+_WORTH_READING = ('"file"', '"user_id"', '"delegation_id"', '"approval_id"')
 
 
 class Wish(Struct, frozen=True):
@@ -210,7 +212,7 @@ class Telling:
         if said is None:
             return None
         told = Told(choice.org_id, choice.template_id, choice.version, form.value, said.tokens, key)
-        return _instructions(said, facts), told
+        return _instructions(said, facts, _asked_about(row)), told
 
     def _form(self, workspace: Workspace, choice: Choice, key: str, state: SeatState) -> Form:
         if workspace.instruction_compact:
@@ -282,6 +284,8 @@ def remember(workspace_id: str, state: SeatState) -> Statement:
 class _About(Struct, frozen=True):
     user_id: Any = None
     delegation_id: Any = None
+    approval_id: Any = None
+    action_hash: Any = None
 
 
 class _Message(Struct, frozen=True):
@@ -323,13 +327,22 @@ def _delegation(kind: str | None, given: Any) -> str:
 
 
 def _handle(row: Shown, org_id: str) -> str:
-    if row.inbound_no is None:
+    # Who is to decide decides by the approval: there is nothing that a handle could be given to.
+    if row.inbound_no is None or row.kind == _ASKED:
         return ""
     return handle_of(org_id, row.source_id or "", row.workspace_id, row.context_id, row.id, row.seq)
 
 
-def _instructions(said: Rendered, facts: Facts) -> Instructions:
-    args = {"peer_id": facts.peer_id}
+def _asked_about(row: Shown) -> dict[str, str]:
+    """What a decision is about, of a message that asks for one: the server alone writes such a message."""
+    if row.kind != _ASKED:
+        return {}
+    about = _read(row.request_body).message.metadata
+    return {"approval_id": _id(about.approval_id), "action_hash": _id(about.action_hash)}
+
+
+def _instructions(said: Rendered, facts: Facts, decides: dict[str, str]) -> Instructions:
+    args = decides or {"peer_id": facts.peer_id}
     if facts.arrival_workspace_id:
         args["workspace_id"] = facts.arrival_workspace_id
     return Instructions(

@@ -17,6 +17,8 @@ BRIDGE, COMMAND_BRIDGE = "bridge", "command"
 line and no tools."""
 REPLY_COMMAND = "molecule reply"
 """What answers for such a program, in the place of a tool; no runtime has a spelling of its own for it."""
+DECIDE_COMMAND = "molecule tool decide_approval"
+"""What decides on an approval for such a program."""
 MOST_LOADED = 512
 """So many names are looked at: hosts load hundreds of tools of others beside ours."""
 ALL = tuple(spec.name for spec in TOOLS)

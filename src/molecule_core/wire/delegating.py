@@ -18,8 +18,9 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.text import shorten
 from molecule_core.wire import delegationtypes as types
 from molecule_core.wire.delegations import Delegated, DelegationFact, DelegationFull, DelegationItem
+from molecule_core.wire.speaks import Speaks, allowed
 from molecule_core.wire.toolspec import IDENTITY, ToolError
-from molecule_core.wire.verbs import Progress, Speaks, key_headers
+from molecule_core.wire.verbs import Progress, key_headers
 
 NAMES = ("delegate_task", "delegate_task_async", "check_task_status", "cancel_task", "report_progress")
 """The tools, each of which is one local verb of every host: `run`."""
@@ -47,19 +48,19 @@ async def run(
     match given:
         case types.DelegateArguments():
             own, speaks = await seat_for(seats, given.via_workspace, given.workspace_id)
-            return await delegate(speaks, own, given, _key(own, call), clock=clock, progress=progress)
+            return await delegate(allowed(speaks, given), own, given, _key(own, call), clock=clock, progress=progress)
         case types.DelegateAsyncArguments():
             own, speaks = await seat_for(seats, given.via_workspace, given.workspace_id)
-            return await delegate_async(speaks, own, given, _key(own, call))
+            return await delegate_async(allowed(speaks, given), own, given, _key(own, call))
         case types.CheckArguments():
             own, speaks = await seat_of_task(seats, given.via_workspace, given.task_id)
-            return await check(speaks, own, given)
+            return await check(allowed(speaks, given, reads=True), own, given)
         case types.CancelArguments():
             own, speaks = await seat_of_task(seats, given.via_workspace, given.task_id, SOURCE)
-            return await cancel(speaks, own, given)
+            return await cancel(allowed(speaks, given), own, given)
         case types.ReportArguments():
             own, speaks = await seat_of_task(seats, given.via_workspace, given.task_id, TARGET)
-            return await note(speaks, own, given)
+            return await note(allowed(speaks, given), own, given)
     raise TypeError(f"{type(given).__name__} is of no tool about delegations")
 
 
@@ -78,9 +79,9 @@ def progress_of(progress: Progress, meta: Mapping[str, Any]) -> Progress | None:
 async def seat_for(seats: Seats, named: str, target: str) -> tuple[str, Speaks]:
     """As which of its workspaces an agent delegates: the named one, the only one, or the only one that may talk to the
     target. Raises ToolError."""
-    if (known := _known_seat(seats, named)) is not None:
+    if (known := known_seat(seats, named)) is not None:
         return known
-    found = await _those(seats, [_may_talk(speaks, id_, target) for id_, speaks in seats])
+    found = await those(seats, [_may_talk(speaks, id_, target) for id_, speaks in seats])
     if len(found) == 1:
         return found[0]
     if found:
@@ -106,9 +107,9 @@ async def _may_talk(speaks: Speaks, own: str, target: str) -> bool:
 async def seat_of_task(seats: Seats, named: str, task_id: str, side: str = "") -> tuple[str, Speaks]:
     """The workspace through which an agent has to do with a task: the named one, the only one, or the one that stands
     on that side of it. Raises ToolError."""
-    if (known := _known_seat(seats, named)) is not None:
+    if (known := known_seat(seats, named)) is not None:
         return known
-    found = await _those(seats, [_stands(speaks, id_, task_id, side) for id_, speaks in seats])
+    found = await those(seats, [_stands(speaks, id_, task_id, side) for id_, speaks in seats])
     if found:
         return found[0]
     what = {SOURCE: "has delegated", TARGET: "works on"}.get(side, "knows")
@@ -123,7 +124,7 @@ async def _stands(speaks: Speaks, own: str, task_id: str, side: str) -> bool:
     return not side or getattr(item, side) == own
 
 
-def _known_seat(seats: Seats, named: str) -> tuple[str, Speaks] | None:
+def known_seat(seats: Seats, named: str) -> tuple[str, Speaks] | None:
     """The seat that needs no look at the server."""
     if not named:
         return seats[0] if len(seats) == 1 else None
@@ -135,7 +136,7 @@ def _known_seat(seats: Seats, named: str) -> tuple[str, Speaks] | None:
     )
 
 
-async def _those(seats: Seats, looks: Sequence[Any]) -> list[tuple[str, Speaks]]:
+async def those(seats: Seats, looks: Sequence[Any]) -> list[tuple[str, Speaks]]:
     """The seats for which a look says yes. A seat whose server refuses or is away is no such one, and holds up no
     other; if none is, the first that could not be asked says why, unless it only does not know what was asked for."""
     answers = await asyncio.gather(*looks, return_exceptions=True)

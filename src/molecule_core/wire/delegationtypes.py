@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from molecule_core.wire.tooltypes import Arguments
+from molecule_core.wire.tooltypes import Arguments, Leave
 
 LONGEST_WAIT = 300
 """Seconds that one call may wait for a result."""
@@ -60,6 +60,7 @@ class DelegateArguments(Arguments, frozen=True):
     ] = USUAL_WAIT
     deadline_seconds: Deadline = 0
     via_workspace: Giver = ""
+    approval_id: Leave = ""
 
 
 class DelegateAsyncArguments(Arguments, frozen=True):
@@ -69,6 +70,7 @@ class DelegateAsyncArguments(Arguments, frozen=True):
     task: Task
     deadline_seconds: Deadline = 0
     via_workspace: Giver = ""
+    approval_id: Leave = ""
 
 
 class CheckArguments(Arguments, frozen=True):
@@ -79,6 +81,7 @@ class CheckArguments(Arguments, frozen=True):
         str, Meta(description="Not needed: older agents name the peer here, and nothing is read from it.")
     ] = ""
     via_workspace: Party = ""
+    approval_id: Leave = ""
 
 
 class CancelArguments(Arguments, frozen=True):
@@ -87,6 +90,7 @@ class CancelArguments(Arguments, frozen=True):
     task_id: TaskId
     reason: Annotated[str, Meta(description="Why, in a sentence; whoever works on it reads it.")] = ""
     via_workspace: Party = ""
+    approval_id: Leave = ""
 
 
 class ReportArguments(Arguments, frozen=True):
@@ -101,6 +105,7 @@ class ReportArguments(Arguments, frozen=True):
     eta_hint: Annotated[str, Meta(description="How long it will take still, in your words.")] = ""
     percent: Annotated[int, Meta(ge=-1, le=100, description="How much is done, 0 to 100; -1: unknown.")] = -1
     via_workspace: Party = ""
+    approval_id: Leave = ""
 
 
 class DelegationReceipt(Struct, frozen=True, kw_only=True):

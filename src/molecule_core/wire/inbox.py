@@ -9,6 +9,8 @@ from molecule_core.wire.envelope import Instructions, instructions_of
 
 # Of other kinds a sender may have written what looks like the id of a task.
 _DELEGATED = ("delegation", "delegation_result")
+APPROVALS = ("approval_request", "approval_decision")
+"""The kinds of messages about an approval: to who is to decide, and to who has asked."""
 
 
 class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,6 +44,12 @@ class InboxMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent_card_url: str = ""
     delegation_id: str = ""
     """Of a task that was delegated, or of the result of one: its task_id."""
+    approval_id: str = ""
+    """Of an approval that is to be decided, or that was."""
+    revision: int = 0
+    """Of an approval: how often what is decided about was changed or explained, the first time included."""
+    action_hash: str = ""
+    """Of an approval: what exactly is decided about."""
 
     @property
     def reply_handle(self) -> str:
@@ -59,6 +67,9 @@ def message_of(row: dict[str, Any], own: str = "") -> InboxMessage:
     text = "\n".join(each for each in texts if isinstance(each, str)) or _text(row.get("summary"))
     workspace_id, created_at = own or _text(row.get("workspace_id")), _text(row.get("created_at"))
     kind = _text(row.get("kind")) or "peer_agent"
+    about = _metadata(params)
+    approval = about if kind in APPROVALS else {}
+    revision = approval.get("revision")
     return InboxMessage(
         kind=kind,
         workspace_id=workspace_id,
@@ -80,7 +91,10 @@ def message_of(row: dict[str, Any], own: str = "") -> InboxMessage:
         reminder=row.get("reminder") is True,
         attachments=attachments_of(parts),
         agent_card_url=_text(row.get("agent_card_url")),
-        delegation_id=_text(_metadata(params).get("delegation_id")) if kind in _DELEGATED else "",
+        delegation_id=_text(about.get("delegation_id")) if kind in _DELEGATED else "",
+        approval_id=_text(approval.get("approval_id")),
+        revision=revision if isinstance(revision, int) else 0,
+        action_hash=_text(approval.get("action_hash")),
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 ATTRIBUTES = (
     *("kind", "workspace_id", "watching_as", "arrival_workspace_id", "peer_id", "peer_name", "peer_role"),
     *("user_name", "method", "intent", "activity_id", "ts", "attempt", "reply_tool", "reply_handle", "pushes"),
-    *("redelivered", "attachments", "delegation_id"),
+    *("redelivered", "attachments", "delegation_id", "approval_id", "revision", "action_hash"),
 )
 """The attributes that a `<channel>` may have, in their order. `source` is never ours to write: the host adds it."""
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from molecule_core.wire.tooltypes import Arguments, Progress, Seat
+from molecule_core.wire.tooltypes import Arguments, Leave, Progress, Seat
 
 _HANDLE = r"^[A-Za-z0-9._:-]{1,128}$"
 
@@ -24,6 +24,7 @@ class AnswerArguments(Arguments, frozen=True):
         Meta(max_length=10, description="Files that you have uploaded: {uri, name, mimeType?, size?} each."),
     ] = field(default_factory=list)
     via_workspace: Seat = ""
+    approval_id: Leave = ""
 
 
 class DeclineArguments(Arguments, frozen=True):
@@ -32,6 +33,7 @@ class DeclineArguments(Arguments, frozen=True):
     handle: Handle
     reason: Annotated[str, Meta(min_length=1, description="Why, in a sentence; whoever asked reads it.")]
     via_workspace: Seat = ""
+    approval_id: Leave = ""
 
 
 class Closed(Struct, frozen=True, kw_only=True):
@@ -62,3 +64,4 @@ class OptionsArguments(Arguments, frozen=True):
         ),
     ]
     via_workspace: Seat = ""
+    approval_id: Leave = ""

@@ -24,8 +24,9 @@ _CONVENTION = (
     "it; empty: a person) and an intent. If a message comes with instructions, they say how to answer it: with their "
     "reply_handle, reply(handle, text) is enough, and decline(handle, reason) tells that you will not. Else answer "
     "only through reply_to_workspace, with the text, the message's activity_id and its peer_id. What you write "
-    "elsewhere reaches nobody. The intent `request` means that an answer is due; acknowledge with inbox_pop what needs"
-    " none. Until a message is answered or acknowledged it comes again, so do one of both, once; if it says "
+    "elsewhere reaches nobody. A message of kind approval_request is decided with decide_approval alone. The intent "
+    "`request` means that an answer is due; acknowledge with inbox_pop what needs none. Until a message is answered or "
+    "acknowledged it comes again, so do one of both, once; if it says "
     "redelivered, look first whether you have answered it (chat_history). For long work, say soon that you are at it, "
     "with progress true, and answer when it is done. Work for a peer is given with delegate_task: the result is what "
     "it returns, or comes later as a message; while you work on a task that was delegated to you, report_progress says "
@@ -50,11 +51,13 @@ _MOST_NAMED = 10
 
 _HEADS = {
     "a2a": "## People and other agents",
+    "approvals": "## Leave to act",
     "inbox": "## Your inbox",
     "memory": "## What you remember",
 }
 _FOOTERS = {
     "a2a": "Only these tools reach anybody. Names and ids come from list_peers and from messages; do not guess them.",
+    "approvals": "Only an approval with the status `approved` allows anything: that action with those details, once.",
     "inbox": "A message stays open until an answer, `decline` or inbox_pop names it.",
     "memory": "What is remembered is read by others too: commit nothing that they must not know.",
 }
@@ -94,7 +97,7 @@ def _named(seats: Sequence[str]) -> str:
 
 def a2a_with_mcp(runtime: Runtime = Runtime.BARE) -> str:
     """How to talk to people and peers, for a runtime that has the tools."""
-    return f"{instructions(runtime)}\n\n{_sections(('a2a',), runtime)}"
+    return f"{instructions(runtime)}\n\n{_sections(('a2a', 'approvals'), runtime)}"
 
 
 def inbox_and_memory(runtime: Runtime = Runtime.BARE) -> str:
@@ -139,6 +142,8 @@ only these commands do:
     molecule delegate --async WORKSPACE -   # does not wait; the task is read from standard input
     molecule status TASK # how a task stands: its time line, and the whole result
     molecule cancel TASK # ends a task that you gave
+    molecule approvals request ACTION --reason 'why' --details '{...}'  # asks for leave, and waits for the decision
+    molecule approvals decide APPROVAL approve|deny|escalate|more_info  # decides what you are asked for
     molecule tool NAME --json '{...}'    # every other tool; prints its result as JSON
     molecule tool --list                 # all tools, and what each takes
 
@@ -163,6 +168,15 @@ seconds, or `--wait 300`; exit code 3) comes into your inbox as a message: do no
 a task that was delegated to you, say how far you are; your answer to its message is the result:
 
     molecule tool report_progress --json '{"task_id": "...", "current_step": "...", "percent": 40}'
+
+What your instructions say needs an approval, and what cannot be undone, you ask leave for first; only `approved` (exit
+code 0) allows it. A decision that did not come while you waited (exit code 3) comes into your inbox. A message of kind
+approval_request is decided by its approval_id, with the revision and the action_hash that stand in it, and by nothing
+else:
+
+    molecule tool decide_approval --json - <<'END'
+    {"approval_id": "...", "decision": "deny", "note": "...", "revision": 1, "action_hash": "..."}
+    END
 
 A message that needs no answer is acknowledged, or it comes again:
 

@@ -4,6 +4,7 @@ line, the prompt documentation and docs/tools.md are made from `TOOLS`.
 Above: the adapters. Below: `toolspec` (what a tool is) and `tooltypes` (what they take and give).
 """
 
+from molecule_core.wire import approvaltypes as leave
 from molecule_core.wire import delegationtypes as tasks
 from molecule_core.wire import replytypes
 from molecule_core.wire import tooltypes as types
@@ -234,6 +235,39 @@ A2A = (
     *DELEGATION,
 )
 
+APPROVALS = (
+    ToolSpec(
+        name="request_approval",
+        short="Ask for leave to do something, and wait for the decision.",
+        when_to_use="Use it before you do what your instructions say needs an approval, and before anything that "
+        "cannot be undone and that nobody has asked you for. Whoever is above you decides, at the top a person. Say "
+        "exactly what you would do in details: the decision is good for that alone, once. If it does not come within "
+        "`wait` seconds you get a receipt, and it comes into your inbox as a message: go on with other work, and do "
+        "nothing of it until then. Only the status `approved` allows anything. You cannot decide your own request.",
+        takes=leave.RequestArguments,
+        gives=leave.ApprovalReceipt,
+        call=Local("request_approval"),
+        section="approvals",
+        annotations=_SPEAKS,
+        cli="approvals request",
+    ),
+    ToolSpec(
+        name="decide_approval",
+        short="Decide on an approval that you are asked for: approve, deny, escalate, or ask for more.",
+        when_to_use="Use it to answer a message of kind approval_request; no other answer counts. Take approval_id, "
+        "revision and action_hash from that message as they are: they say what exactly you decide about. Approve only "
+        "what you would answer for; if it is not yours to decide, escalate; if you do not understand it, more_info. "
+        "What the message says of the action was written by who wants to do it. The first decision holds.",
+        takes=leave.DecideArguments,
+        gives=leave.ApprovalDecided,
+        call=Local("decide_approval"),
+        section="approvals",
+        annotations=_ANSWERS,
+        cli="approvals decide",
+        always_load=True,
+    ),
+)
+
 # It is lent to the caller: nobody else is given it for a while.
 _LENDS = Annotations(read_only=False, destructive=False, idempotent=True, open_world=False)
 # What is acknowledged is still there to be read.
@@ -332,7 +366,7 @@ MEMORY = (
     ),
 )
 
-TOOLS: tuple[ToolSpec, ...] = (*A2A, *INBOX, *MEMORY)
+TOOLS: tuple[ToolSpec, ...] = (*A2A, *APPROVALS, *INBOX, *MEMORY)
 """All tools of this version, in the order in which they are listed everywhere."""
 
 _BY_NAME = {spec.name: spec for spec in TOOLS}

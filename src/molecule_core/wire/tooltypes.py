@@ -43,6 +43,13 @@ Progress = Annotated[
         "it."
     ),
 ]
+Leave = Annotated[
+    str,
+    Meta(
+        pattern=_ID,
+        description="Only if a rule has stopped this very call and it is approved now: the id of that approval.",
+    ),
+]
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,6 +95,7 @@ class ReplyArguments(Arguments, frozen=True):
     attempt: Attempt = 0
     reply_handle: Handle = ""
     progress: Progress = False
+    approval_id: Leave = ""
 
 
 class Replied(Struct, frozen=True, kw_only=True):
@@ -114,6 +122,7 @@ class MessageArguments(Arguments, frozen=True):
     reply_handle: Handle = ""
     progress: Progress = False
     workspace_id: Seat = ""
+    approval_id: Leave = ""
 
 
 class MessageSent(Struct, frozen=True, kw_only=True):
@@ -131,6 +140,7 @@ class PeersArguments(Arguments, frozen=True):
         str, Meta(max_length=200, description="Only those whose name or role holds this text; left out: all.")
     ] = ""
     via_workspace: Seat = ""
+    approval_id: Leave = ""
 
 
 class PeerInfo(Struct, frozen=True, kw_only=True):
@@ -156,6 +166,7 @@ class InfoArguments(Arguments, frozen=True):
     """get_workspace_info."""
 
     via_workspace: Seat = ""
+    approval_id: Leave = ""
 
 
 class WorkspaceInfo(Struct, frozen=True, kw_only=True):
@@ -209,6 +220,7 @@ class CardArguments(Arguments, frozen=True):
         ),
     ]
     via_workspace: Seat = ""
+    approval_id: Leave = ""
 
 
 class CardUpdated(Struct, frozen=True, kw_only=True):
@@ -223,6 +235,7 @@ class BroadcastArguments(Arguments, frozen=True):
 
     message: Annotated[str, Meta(min_length=1, description="What everybody is to know.")]
     workspace_id: Seat = ""
+    approval_id: Leave = ""
 
 
 class Broadcasted(Struct, frozen=True, kw_only=True):
@@ -296,6 +309,7 @@ class HistoryArguments(Arguments, frozen=True):
         str, Meta(max_length=64, description="Only messages before this time, such as 2026-11-21T22:41:07Z.")
     ] = ""
     via_workspace: Seat = ""
+    approval_id: Leave = ""
 
 
 class HistoryLine(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -337,6 +351,7 @@ class CommitArguments(Arguments, frozen=True):
     ] = "LOCAL"
     namespace: Namespace = ""
     via_workspace: Seat = ""
+    approval_id: Leave = ""
 
 
 class Committed(Struct, frozen=True, kw_only=True):
@@ -360,6 +375,7 @@ class RecallArguments(Arguments, frozen=True):
     namespace: Annotated[str, Meta(max_length=50, description="Only this drawer; left out: all.")] = ""
     limit: Annotated[int, Meta(ge=1, le=50, description="At most so many.")] = 10
     via_workspace: Seat = ""
+    approval_id: Leave = ""
 
 
 class Memory(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ its own for some of them. Below: anything that can make one request as a workspa
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -16,6 +16,7 @@ from molecule_core.wire import replytypes
 from molecule_core.wire import tooltypes as types
 from molecule_core.wire.envelope import asked as asked_for
 from molecule_core.wire.inbox import InboxMessage, message_of
+from molecule_core.wire.speaks import Speaks, allowed
 from molecule_core.wire.toolspec import ToolError
 
 LEASE_SECONDS = 300
@@ -24,6 +25,8 @@ come again while somebody still waits."""
 # What a server holds a poll at most; it cuts longer ones by itself.
 _POLL_SECONDS = 25
 _LONGEST_KEY = 128
+KEY_HEADER = "idempotency-key"
+"""The header by which a server knows a repeated request."""
 _SUMMARY_LENGTH = 200
 _HANDLE_SHOWN = 64
 _TEXTS = ("a2a_receive", "a2a_send")
@@ -33,24 +36,9 @@ _CALL_NAMES = ("claudecode/toolUseId",)
 Progress = Callable[[float, float | None, str], Awaitable[None]]
 
 
-class Speaks(Protocol):
-    """Makes one request of the public API as one workspace."""
-
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Any = None,
-        query: dict[str, Any] | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Any:
-        """The decoded answer. Raises ToolError."""
-
-
 def key_headers(key: str) -> dict[str, str]:
     """The header that makes a repeated call harmless; none without a key that the server would take."""
-    return {"idempotency-key": key} if is_client_id(key, _LONGEST_KEY) else {}
+    return {KEY_HEADER: key} if is_client_id(key, _LONGEST_KEY) else {}
 
 
 def call_name(meta: Mapping[str, Any]) -> str:
@@ -71,6 +59,7 @@ async def reply(
     """Answers a person or a peer, and acknowledges what was answered. The answer leaves only from the seat that the
     message came to, and only to whom it came from. `fits`: the handle is known to name the message of `activity_id`;
     else the handle alone says what is answered, and the server settles it. Raises ToolError."""
+    speaks = allowed(speaks, given)
     if given.activity_id:
         await _check_route(speaks, own, given)
     if given.reply_handle and not fits:
@@ -207,6 +196,7 @@ async def answer(
     speaks: Speaks, own: str, given: replytypes.AnswerArguments, key: str = "", attempt: int = 0
 ) -> dict[str, Any]:
     """Answers the message of a handle; `attempt`: under which it is held, if that is known. Raises ToolError."""
+    speaks = allowed(speaks, given)
     told: dict[str, Any] = {"handle": given.handle, "text": given.text}
     if given.progress:
         told["progress"] = True
@@ -220,6 +210,7 @@ async def decline(
     speaks: Speaks, own: str, given: replytypes.DeclineArguments, key: str = "", attempt: int = 0
 ) -> dict[str, Any]:
     """Says that the message of a handle will not be answered. Raises ToolError."""
+    speaks = allowed(speaks, given)
     told = {"handle": given.handle, "reason": given.reason}
     sent = await speaks.call("POST", f"/workspaces/{own}/decline", body=told, headers=key_headers(key))
     return await _closed(speaks, own, sent, "declined", attempt)
@@ -253,6 +244,7 @@ async def _closed(speaks: Speaks, own: str, sent: Any, state: str, attempt: int)
 
 async def history(speaks: Speaks, own: str, given: types.HistoryArguments) -> dict[str, Any]:
     """What was said before, oldest first. Raises ToolError."""
+    speaks = allowed(speaks, given, reads=True)
     query: dict[str, Any] = {"limit": given.limit}
     if given.before_ts:
         query["before_ts"] = given.before_ts

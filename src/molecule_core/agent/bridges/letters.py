@@ -12,8 +12,8 @@ from molecule_core.agent import words
 from molecule_core.agent.config import SeatConfig
 from molecule_core.agent.neutral import line, visible
 from molecule_core.wire import markup
-from molecule_core.wire.cards import REPLY_COMMAND
-from molecule_core.wire.inbox import InboxMessage
+from molecule_core.wire.cards import DECIDE_COMMAND, REPLY_COMMAND
+from molecule_core.wire.inbox import APPROVALS, InboxMessage
 from molecule_core.wire.tooldocs import a2a_for_cli
 
 # Who else a bridge may be to its own environment is no business of the program, nor is what a server has there that
@@ -28,7 +28,10 @@ def letter(message: InboxMessage, *, preamble: bool) -> bytes:
     people and peers from a shell."""
     if (told := message.instructions) is not None:
         how = visible(told.text).rstrip()
-        if told.reply_via != REPLY_COMMAND:  # its words are for somebody else: an older server, or another card by now
+        if told.reply_via not in (
+            REPLY_COMMAND,
+            DECIDE_COMMAND,
+        ):  # its words are for somebody else: an older server, or another card by now
             how = f"{how}\n{_how(message)}"
         content = markup.channel(words.facts_of(message), how, visible(message.text))
     else:
@@ -41,6 +44,11 @@ def _how(message: InboxMessage) -> str:
     """How a program answers that has a shell and no tools, where the server's words do not say it."""
     if message.intent != "request":
         return "This program runs behind `molecule bridge`; no answer is expected."
+    if message.kind == APPROVALS[0]:
+        return (
+            "This program runs behind `molecule bridge`: what it prints decides nothing; the command "
+            f"`{DECIDE_COMMAND} --json -` does, with the approval_id, revision and action_hash of this message."
+        )
     draft = "what it prints on standard output is the draft of its answer, which a person may still have to send"
     handle = line(message.reply_handle)
     command = f"; the command `molecule reply {handle}`, with the text on its standard input, sends one at once"

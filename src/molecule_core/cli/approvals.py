@@ -1,0 +1,384 @@
+"""`molecule approvals`: what workspaces ask leave for, and who decides; over the API of a running server.
+
+Where the environment names a workspace (`WORKSPACE_ID` and its fellows, as agents have them), that workspace calls, and
+the server lets it do what an agent may; else the owner of the server on this machine does.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+import msgspec
+
+from molecule_core.agent.config import BadConfiguration, read_configuration, with_only
+from molecule_core.cli.operating import operating, run
+from molecule_core.cli.tool import called, standard_input
+from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.ground.errors import CommandFailed
+from molecule_core.ground.settings import environment
+from molecule_core.wire.delegationtypes import LONGEST_WAIT, USUAL_WAIT
+from molecule_core.wire.tools import find
+
+REFUSED, OPEN = 1, 3
+_STATES = ("open", "pending", "info_requested", "approved", "denied", "expired", "withdrawn")
+_DECISIONS = ("approve", "deny", "escalate", "more_info")
+_ROLES = ("requester", "holder", "any")
+_SEATS = ("WORKSPACE_ID", "MOLECULE_WORKSPACES")
+_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, with all that the server tells.")
+_WHOSE = click.option("--workspace", help="Whose (its id). As an agent of several workspaces: as which to call.")
+Work = Callable[[Api, str], Awaitable[None]]
+
+
+@click.group("approvals")
+def command() -> None:
+    """What workspaces ask leave for: look, decide, set rules.
+
+    Called as the workspace that the environment names (WORKSPACE_ID, ...), else as the owner of this machine's
+    server."""
+
+
+def _as_agent() -> bool:
+    return any(environment().get(name, "").strip() for name in _SEATS)
+
+
+def _do(work: Work, workspace: str | None, flags: dict[str, Any]) -> None:
+    """Does something as whoever the environment says; a workspace as itself."""
+    if not _as_agent():
+        run(lambda api: work(api, workspace or ""), flags)
+        return
+    try:
+        configuration = with_only(read_configuration(environment()), workspace)
+    except BadConfiguration as error:
+        raise CommandFailed(reason=error) from None
+    if len(configuration.seats) > 1:
+        yours = ", ".join(each.id for each in configuration.seats)
+        raise CommandFailed(reason=f"say with --workspace as which one you call: {yours}")
+    (seat,) = configuration.seats
+    asyncio.run(_as_seat(work, seat.id, seat.url, seat.token))
+
+
+async def _as_seat(work: Work, own: str, url: str, token: str) -> None:
+    async with Api(url, token) as api:
+        try:
+            await work(api, own)
+        except NoAnswer:
+            raise CommandFailed(reason=f"no server answers on {url}") from None
+        except ApiError as error:
+            click.echo(f"molecule: {' '.join(str(error.problem.get('error', error)).split())}", err=True)
+            sys.exit(REFUSED)
+
+
+def _say(told: Any, as_json: bool, show: Callable[[Any], None]) -> None:
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+    else:
+        show(told)
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+@command.command("list")
+@_WHOSE
+@click.option("--org", "org_id", help="Of this organisation (its id), where no workspace is named.")
+@click.option("--state", type=click.Choice(_STATES), help="Only those that stand so.")
+@click.option("--role", type=click.Choice(_ROLES), help="What it asked for, is asked to decide, or both.")
+@click.option("--limit", type=click.IntRange(1, 100), help="At most so many.")
+@click.option("--before", help="Only those before this one (of a workspace), or behind it (of an organisation).")
+@_JSON
+@operating
+def list_all(
+    workspace: str | None,
+    org_id: str | None,
+    state: str | None,
+    role: str | None,
+    limit: int | None,
+    before: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """One line each: those of a workspace, newest first; without one, all that wait, oldest first."""
+
+    async def work(api: Api, whose: str) -> None:
+        if whose:
+            path = f"/workspaces/{whose}/approvals"
+            page = await api.get(path, state=state, role=role or "any", limit=limit, before=before)
+        elif state not in (None, "open") or role is not None:
+            raise CommandFailed(reason="--state and --role need --workspace; without one, those that wait are listed")
+        else:
+            page = await api.get("/approvals/pending", org=org_id, limit=limit, after=before)
+        _say(page, as_json, _show_page)
+
+    _do(work, workspace, flags)
+
+
+def _show_page(page: dict[str, Any]) -> None:
+    for item in page["approvals"]:
+        _line(item)
+    if not page["approvals"]:
+        click.echo("no approvals")
+    if not page["reached_end"]:
+        click.echo(f"more: --before {page['approvals'][-1]['approval_id']}", err=True)
+
+
+def _line(item: dict[str, Any]) -> None:
+    holder = item["holder"]["name"] or {"none": "", "person": "a person"}.get(item["holder"]["kind"], "")
+    waits = f" (waits for {holder})" if holder else ""
+    cost = "" if item["cost"] is None else f" [{item['cost']:g}]"
+    head = f"{item['approval_id']}  {item['created_at'][:19]}  {item['status']}{waits}"
+    click.echo(f"{head}  {_plain(item['requester_name'])}: {_plain(item['action'])}{cost}")
+
+
+def _plain(text: str) -> str:
+    """What somebody wrote, in one line that no terminal takes for orders."""
+    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+
+
+@command.command("show")
+@click.argument("approval_id")
+@_WHOSE
+@_JSON
+@operating
+def show(approval_id: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
+    """All about one: what exactly is asked for, and all who had to do with it."""
+
+    async def work(api: Api, whose: str) -> None:
+        _say(await _found(api, whose, approval_id), as_json, _show)
+
+    _do(work, workspace, flags)
+
+
+async def _found(api: Api, whose: str, approval_id: str) -> Any:
+    """An approval, for a workspace that has to do with it; an owner who names none finds it among those that wait.
+    Raises CommandFailed."""
+    if whose:
+        return await api.get(f"/workspaces/{whose}/approvals/{approval_id}")
+    for org in await api.get("/orgs"):
+        after = None
+        while True:
+            page = await api.get("/approvals/pending", org=org["id"], after=after)
+            for item in page["approvals"]:
+                if item["approval_id"] == approval_id:
+                    return item
+            if page["reached_end"]:
+                break
+            after = page["approvals"][-1]["approval_id"]
+    raise CommandFailed(reason=f"approval {approval_id} does not wait; name who asked with --workspace to see it")
+
+
+def _show(item: dict[str, Any]) -> None:
+    _line(item)
+    click.echo(f"details: {msgspec.json.encode(item['details']).decode()}")
+    click.echo(f"revision {item['revision']}, action_hash {item['action_hash']}, expires {item['expires_at'][:19]}")
+    if item["reason"]:
+        click.echo(f"reason: {_plain(item['reason'])}")
+    for policy in item["policy"]:
+        click.echo(f"{policy['kind']}: {_plain(policy['text'])}")
+    for hop in item["path"]:
+        to = "" if hop["holder"] is None else f" -> {hop['holder']['name'] or 'a person'}"
+        said = " ".join(_plain(each) for each in (hop["why"], hop["note"]) if each)
+        click.echo(
+            f"  {hop['at'][:19]}  {hop['what']:<14} {_plain(hop['by']['name'] or hop['by']['kind'])}{to}  {said}"
+        )
+
+
+# -- asking ------------------------------------------------------------------------------------------------------------
+
+
+@command.command("request")
+@click.argument("action")
+@click.option("--reason", required=True, help="Why, so that it stands alone; - reads it from standard input.")
+@click.option("--details", default="{}", help="Exactly what would be done, a JSON object.")
+@click.option("--cost", type=click.FloatRange(0), help="What it costs.")
+@click.option(
+    "--expires", "expires_in", type=click.IntRange(1), help="Seconds after which it is denied if nobody has decided."
+)
+@click.option("--task", "task_id", help="The task_id of the delegated task that it is for.")
+@click.option(
+    "--wait", type=click.IntRange(0, LONGEST_WAIT), default=USUAL_WAIT, help="Seconds to wait.  [default: 20]"
+)
+@click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
+@_JSON
+def request(action: str, reason: str, details: str, workspace: str | None, as_json: bool, **more: Any) -> None:
+    """Ask for leave, and wait for the decision. (The tool request_approval.)
+
+    Ends with 0 if it is approved; with 1 if it is not, or was refused; with 2 if it was called wrongly; with 3 if
+    nobody has decided yet: the decision comes into the inbox."""
+    why = standard_input() if reason == "-" else reason
+    given = {"action": action, "reason": why, "details": _decoded(details, "--details"), **more}
+    spec = find("request_approval")
+    if spec is None:
+        raise LookupError("request_approval")
+    told = called(spec, given, workspace)
+    _say(told, as_json, _show_receipt)
+    sys.exit((0 if told["status"] == "approved" else REFUSED) if told["settled"] else OPEN)
+
+
+def _show_receipt(told: dict[str, Any]) -> None:
+    click.echo(f"{told['approval_id']}  {told['status']}")
+    if told["edited"]:
+        click.echo(f"details: {msgspec.json.encode(told['details']).decode()}")
+    if told["said"]:
+        click.echo(f"{_plain(told['decided_by'])}: {_plain(told['said'])}")
+    click.echo(told["note"], err=True)
+
+
+def _decoded(text: str, name: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise CommandFailed(reason=f"{name} is not JSON ({error})") from None
+
+
+def _own_verb(approval_id: str, verb: str, body: Any, workspace: str | None, as_json: bool, flags: Any) -> None:
+    """What a requester does with its own approval."""
+
+    async def work(api: Api, whose: str) -> None:
+        own = whose or (await _found(api, "", approval_id))["workspace_id"]
+        told = await api.post(f"/workspaces/{own}/approvals/{approval_id}/{verb}", body)
+        _say(told, as_json, _line if verb != "use" else _show_used)
+
+    _do(work, workspace, flags)
+
+
+def _show_used(told: dict[str, Any]) -> None:
+    click.echo(f"{told['approval_id']}  used at {told['used_at'][:19]}")
+
+
+@command.command("answer")
+@click.argument("approval_id")
+@click.argument("text", required=False)
+@click.option("--details", help="What it asks for now, a JSON object; left out: the same.")
+@_WHOSE
+@_JSON
+@operating
+def answer(
+    approval_id: str, text: str | None, details: str | None, workspace: str | None, as_json: bool, **flags: Any
+) -> None:
+    """Answer the question of who is to decide. TEXT is read from standard input if it is - or left out."""
+    body: dict[str, Any] = {"text": standard_input() if text in (None, "-") else text}
+    if details is not None:
+        body["details"] = _decoded(details, "--details")
+    _own_verb(approval_id, "answer", body, workspace, as_json, flags)
+
+
+@command.command("withdraw")
+@click.argument("approval_id")
+@click.option("--note", default="", help="Why.")
+@_WHOSE
+@_JSON
+@operating
+def withdraw(approval_id: str, note: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
+    """Take a request back."""
+    _own_verb(approval_id, "withdraw", {"note": note}, workspace, as_json, flags)
+
+
+@command.command("use")
+@click.argument("approval_id")
+@click.argument("action_hash")
+@_WHOSE
+@_JSON
+@operating
+def use(approval_id: str, action_hash: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
+    """Use an approval, right before the action: it works once, for exactly the action that was approved."""
+    _own_verb(approval_id, "use", {"action_hash": action_hash}, workspace, as_json, flags)
+
+
+# -- deciding ----------------------------------------------------------------------------------------------------------
+
+
+@command.command("decide")
+@click.argument("approval_id")
+@click.argument("decision", type=click.Choice(_DECISIONS))
+@click.option("--note", default="", help="Why, or the question; whoever asked reads it.")
+@click.option("--details", help="With approve: the whole details instead of the proposed ones, a JSON object.")
+@click.option("--revision", type=click.IntRange(1), help="Of what is decided about, as it was shown.")
+@click.option("--action-hash", help="Of what is decided about, as it was shown.")
+@_WHOSE
+@_JSON
+@operating
+def decide(
+    approval_id: str,
+    decision: str,
+    note: str,
+    details: str | None,
+    revision: int | None,
+    action_hash: str | None,
+    workspace: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Decide on one. What was changed since it was first asked for needs its revision and action_hash: `show` tells
+    them."""
+    body: dict[str, Any] = {"decision": decision, "note": note}
+    if details is not None:
+        body["details"] = _decoded(details, "--details")
+
+    async def work(api: Api, whose: str) -> None:
+        item = await _found(api, whose, approval_id)
+        is_open = item["status"] in _STATES[1:3]
+        if is_open and item["revision"] > 1 and not (revision and action_hash):
+            raise CommandFailed(
+                reason="it has changed since it was first asked for; look at it with show, then give "
+                "--revision and --action-hash"
+            )
+        about = {"revision": revision or item["revision"], "action_hash": action_hash or item["action_hash"]}
+        path = f"/workspaces/{whose or item['workspace_id']}/approvals/{approval_id}/decide"
+        _say(await api.post(path, {**body, **about}), as_json, _line)
+
+    _do(work, workspace, flags)
+
+
+# -- what is set -------------------------------------------------------------------------------------------------------
+
+
+def _setting(name: str, path: str, member: str, about: str, example: str) -> click.Command:
+    @click.command(name, help=f"{about} Without --set they are shown. Only an owner or operator sets them.")
+    @click.argument("workspace", required=False)
+    @click.option("--set", "given", help=f"A JSON list that takes the place of all, such as {example}; - reads it.")
+    @_JSON
+    @operating
+    def setting(workspace: str | None, given: str | None, as_json: bool, **flags: Any) -> None:
+        async def work(api: Api, whose: str) -> None:
+            if not whose:
+                raise CommandFailed(reason="name the workspace")
+            where = f"/workspaces/{whose}/{path}"
+            if given is None:
+                _say(await api.get(where), as_json, show_all)
+                return
+            wanted = _decoded(standard_input() if given == "-" else given, "--set")
+            _say(await api.call("PUT", where, body={member: wanted}), as_json, show_all)
+
+        _do(work, workspace, flags)
+
+    def show_all(told: dict[str, Any]) -> None:
+        for each in told[member]:
+            rest = {key: value for key, value in each.items() if key not in ("action", "note") and value is not None}
+            more = "".join(f"  {key}={value}" for key, value in rest.items())
+            click.echo(f"{_plain(each['action'])}{more}  {_plain(each.get('note', ''))}".rstrip())
+        if not told[member]:
+            click.echo("none")
+
+    return setting
+
+
+command.add_command(
+    _setting(
+        "rules",
+        "approval-rules",
+        "rules",
+        "What a workspace needs leave for.",
+        '[{"action": "tool:broadcast_message"}]',
+    )
+)
+command.add_command(
+    _setting(
+        "authority",
+        "standing-authority",
+        "grants",
+        "What a workspace approves by itself for those below it.",
+        '[{"action": "refund", "cost_up_to": 50}]',
+    )
+)
