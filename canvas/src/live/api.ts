@@ -1,5 +1,6 @@
 /** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
 
+import { approvalOf, type Approval } from "../state/approvals";
 import type { Delegation } from "../state/delegations";
 import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, unansweredOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
@@ -7,6 +8,7 @@ import { list, members, number, text } from "../state/reading";
 import type { UploadLimits } from "../text/files";
 import type { ConnectPage, Delegated, DelegationFull, DelegationItem, DelegationPage, HostRow, Session, Snapshot, TimelinePage } from "../wire";
 import { NoAnswer, Refusal, sentence } from "./answers";
+import type { Answer } from "./approving";
 import { upload, type Watch } from "./upload";
 
 export { NoAnswer, Refusal };
@@ -46,6 +48,9 @@ export interface SeatChange {
 const PATIENCE_MS = 20_000;
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** The server gives no more of them at once. */
+const MOST_APPROVALS = 100;
 
 /** A message to a workspace, by its row in the log. */
 export interface Asked {
@@ -141,6 +146,31 @@ export class Api {
       moreDeadLetters: members(dead)?.["reached_end"] === false,
       chains: list(frozen, "chains").map(chainOf).filter((each) => each !== null),
     };
+  }
+
+  /** All that are open, also those that no person has to decide. */
+  async pendingApprovals(orgId: string): Promise<Approval[]> {
+    return approvalsOf(await this.ask("GET", `/approvals/pending?org=${encodeURIComponent(orgId)}&limit=${MOST_APPROVALS}`));
+  }
+
+  /** The newest that a workspace asked, or was asked. */
+  async approvalsOf(workspaceId: string): Promise<Approval[]> {
+    return approvalsOf(await this.ask("GET", `${seat(workspaceId)}/approvals?role=any&limit=${MOST_APPROVALS}`));
+  }
+
+  async approval(workspaceId: string, id: string): Promise<Approval> {
+    return known(await this.ask("GET", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}`));
+  }
+
+  /** How it stands then. What is answered is what was shown: its revision, and the hash of its action. */
+  async decide({ workspaceId, id, revision, actionHash }: Approval, { verdict, note, details }: Answer): Promise<Approval> {
+    const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
+    const decision = { decision: verdict, revision, action_hash: actionHash, ...words };
+    return known(await this.ask("POST", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
+  }
+
+  async withdrawApproval({ workspaceId, id }: Pick<Approval, "workspaceId" | "id">): Promise<Approval> {
+    return known(await this.ask("POST", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}/withdraw`, {}));
   }
 
   /** Sends what an agent said and did not send, as the agent's answer: in other words if they were changed. */
@@ -296,6 +326,16 @@ function deadLetter(workspaceId: string, activityId: string): string {
 
 function chain(orgId: string, rootId: string): string {
   return `/orgs/${encodeURIComponent(orgId)}/chains/${encodeURIComponent(rootId)}`;
+}
+
+function approvalsOf(answer: unknown): Approval[] {
+  return list(answer, "approvals").map(approvalOf).filter((each) => each !== null);
+}
+
+function known(answer: unknown): Approval {
+  const found = approvalOf(answer);
+  if (found === null) throw new NoAnswer("The server answered with something that this page does not know. Load the page again.");
+  return found;
 }
 
 function people(orgId: string): string {

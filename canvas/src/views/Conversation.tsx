@@ -6,11 +6,13 @@ import { Button } from "../parts/Button";
 import { useNow } from "../parts/now";
 import { Notice } from "../parts/Notice";
 import { partOf } from "../state/answering";
+import { approvalsIn, placedAmong, type Placed } from "../state/approvals";
 import { choicesOf, conversationItems } from "../state/conversation";
 import { waitingFor } from "../state/delivery";
 import { EMPTY_CHAT, type Chat } from "../state/model";
 import { useStored } from "../state/store";
 import { wordsOf } from "../live/api";
+import { ApprovalItem } from "./ApprovalItem";
 import { Composer } from "./Composer";
 import css from "./Conversation.module.css";
 import { DelegationItem } from "./DelegationItem";
@@ -40,9 +42,12 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   useSpokenArrivals(workspace?.name ?? "", chat.lines, chat.loaded);
   const delegations = useData((state) => state.delegations);
   useSpokenWork(workspace?.name ?? "An agent", transcript.lines, delegations, chat.loaded);
+  const leave = useLeave(workspaceId, chat.loaded);
+  const { lines, atEnd, hasOlder } = transcript;
+  const approvals = useMemo(() => (chat.loaded || lines.length > 0 ? placedAmong(leave.placed, lines, { atBegin: !hasOlder, atEnd }) : []), [leave.placed, lines, hasOlder, atEnd, chat.loaded]);
   const items = useMemo(
-    () => conversationItems({ lines: transcript.lines, unsent: transcript.atEnd ? unsent : [], delegations, newAfter, now }),
-    [transcript.lines, transcript.atEnd, unsent, delegations, newAfter, now],
+    () => conversationItems({ lines, unsent: atEnd ? unsent : [], delegations, approvals, newAfter, now }),
+    [lines, atEnd, unsent, delegations, approvals, newAfter, now],
   );
   const choices = useMemo(() => choicesOf(chat.lines, unsent), [chat.lines, unsent]);
   const name = workspace?.name ?? "this agent";
@@ -78,6 +83,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                     const marked = item.delegation.id === messageId;
                     return <DelegationItem key={item.key} delegation={item.delegation} sourceName={name} tabStop={at === items.length - 1} marked={marked} />;
                   }
+                  if (item.kind === "approval") return <ApprovalItem key={item.key} approval={item.approval} at={item.at} tabStop={at === items.length - 1} />;
                   return (
                     <MessageItem
                       key={item.key}
@@ -95,6 +101,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                   );
                 })}
               </ol>
+              {leave.problem !== null && <p className={css.begin}>What was asked for in this chat could not be read: {leave.problem}</p>}
             </>
           )}
         </div>
@@ -132,6 +139,23 @@ function useNewest(workspaceId: string, loaded: boolean): { problem: string | nu
     );
   }, [desk, workspaceId, loaded, mode, turn]);
   return { problem, retry: () => setTurn((each) => each + 1) };
+}
+
+const NOTHING: readonly Placed[] = [];
+
+/** Approvals of this chat: older ones are read with its newest page. */
+function useLeave(workspaceId: string, loaded: boolean): { placed: readonly Placed[]; problem: string | null } {
+  const { approving } = useDesk();
+  const placed = useData((state) => approvalsIn(state.approvals).get(workspaceId)) ?? NOTHING;
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    if (!loaded) return;
+    approving.readOf(workspaceId).then(
+      () => setProblem(null),
+      (error: unknown) => setProblem(wordsOf(error)),
+    );
+  }, [approving, workspaceId, loaded]);
+  return { placed, problem };
 }
 
 /** So many milliseconds are given to events that come together. */

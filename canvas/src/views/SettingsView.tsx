@@ -53,6 +53,7 @@ export function SettingsView() {
             Letters that act while nobody types, such as A for the next that needs you.
           </Choice>
         </fieldset>
+        <Connect />
         <Instructions />
         <Person />
         <People />
@@ -77,6 +78,21 @@ function Choice({ label, checked, onChange, children }: { label: string; checked
 }
 
 /** The way there on narrow screens, whose rail has no room for it. */
+function Connect() {
+  return (
+    <section className={css.group} aria-labelledby="settings-connect">
+      <h3 id="settings-connect">Agents</h3>
+      <p className={css.hint}>A new agent needs a seat, and a few lines on its machine.</p>
+      <p>
+        <Link className={css.way} to={{ view: "connect" }}>
+          Connect an agent
+        </Link>
+      </p>
+    </section>
+  );
+}
+
+/** The same. */
 function Instructions() {
   const { session } = useDesk();
   if (session.user.role !== "owner") return null;
