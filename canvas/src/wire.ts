@@ -283,6 +283,26 @@ export interface MemoryForgotten {
   memory_id: string;
 }
 
+/**
+ * A workspace shares other files with its direct children now: so many. What they say, tells GET
+ * /workspaces/{id}/shared-context.
+ */
+export interface SharedContextUpdated {
+  revision: number;
+  files: number;
+}
+
+/**
+ * The agent of a workspace has put its system prompt together anew, and why. What it says, tells GET
+ * /workspaces/{id}/prompt. `tokens` is an estimate.
+ */
+export interface PromptBuilt {
+  revision: number;
+  hash: string;
+  tokens: number;
+  trigger: Trigger;
+}
+
 /** An agent is there. */
 export interface Heartbeat {
   active_tasks: number;
@@ -1193,6 +1213,8 @@ export interface EventPayloads {
   DELEGATION_REFUSED: DelegationRefused;
   MEMORY_WRITTEN: MemoryWritten;
   MEMORY_FORGOTTEN: MemoryForgotten;
+  SHARED_CONTEXT_UPDATED: SharedContextUpdated;
+  PROMPT_BUILT: PromptBuilt;
   INSTRUCTION_TEMPLATE_SAVED: TemplateSaved;
   INSTRUCTION_TEMPLATE_FAILED: TemplateFailed;
   INSTRUCTION_TEMPLATE_ROLLED_BACK: TemplateRolledBack;
@@ -1245,6 +1267,8 @@ export const JOURNALED = [
   "DELEGATION_REFUSED",
   "MEMORY_WRITTEN",
   "MEMORY_FORGOTTEN",
+  "SHARED_CONTEXT_UPDATED",
+  "PROMPT_BUILT",
   "INSTRUCTION_TEMPLATE_SAVED",
   "INSTRUCTION_TEMPLATE_FAILED",
   "INSTRUCTION_TEMPLATE_ROLLED_BACK",

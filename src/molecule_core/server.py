@@ -41,6 +41,7 @@ from molecule_core.edges.pacing import Pace
 from molecule_core.edges.people import PeopleEdge
 from molecule_core.edges.previews import Previews
 from molecule_core.edges.projecting import Projection
+from molecule_core.edges.prompts import PromptEdge
 from molecule_core.edges.rates import Rates
 from molecule_core.edges.registry import RegistryEdge
 from molecule_core.edges.replies import ReplyEdge
@@ -90,6 +91,9 @@ from molecule_core.org.pruning import HeartbeatPruning
 from molecule_core.org.reader import OrgMirror, OrgReader, load_registry
 from molecule_core.org.registry import Registry
 from molecule_core.org.writer import PULSES, SWEEP, OrgWriter
+from molecule_core.prompts.pruning import PromptPruning
+from molecule_core.prompts.reader import PromptReader
+from molecule_core.prompts.writer import PromptWriter
 from molecule_core.standing import Standing
 from molecule_core.store.disk import Disk
 from molecule_core.store.mirrors import follow
@@ -194,6 +198,7 @@ class Server(Standing):
                 MessagePruning(store, org, clock=clock, limits=limits),
                 DelegationPruning(store, org, clock=clock, limits=limits),
                 MemoryPruning(store, org),
+                PromptPruning(store, org),
                 AccessPruning(store),
                 HeartbeatPruning(store),
             ),
@@ -245,6 +250,7 @@ class Server(Standing):
             ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),
             self._memory(org),
+            self._prompts(org),
             InstructionEdge(layer, org, org_writer, Previews(layer, org, reader, store.catch_up)),
             EventEdge(self.live, feed, snapshots, org, guards, projection),
             self._sessions,
@@ -297,6 +303,12 @@ class Server(Standing):
         reader = MemoryReader(store, org, limits=limits)
         writer = MemoryWriter(store, org, reader, clock=clock, ids=self._ids, limits=limits)
         return MemoryEdge(writer, reader, self._keys, KeyReader(store, clock=clock), org, limits=limits)
+
+    def _prompts(self, org: OrgReader) -> PromptEdge:
+        """What agents' prompts are made of, and what they say."""
+        limits = self.settings.limits
+        writer = PromptWriter(self.store, org, clock=self._clock, limits=limits)
+        return PromptEdge(writer, PromptReader(self.store, org), limits=limits)
 
     def _operations(
         self, org: OrgReader, messages: MessageReader, counted: MessageMeter, refused: RouteMeter

@@ -353,6 +353,10 @@ async def _one_memory_too_many(world: World) -> Reply:
     return await world.ask("POST", "/workspaces/{id}/memories", {"content": "two"})
 
 
+async def _shared_by_a_sibling(world: World) -> Reply:
+    return await world.ask("GET", "/workspaces/{id}/shared-context", token=world.peer.token)
+
+
 def _versioned(version: str) -> Provoke:
     async def provoke(world: World) -> Reply:
         body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {}}
@@ -424,6 +428,8 @@ PROVOKED: dict[str, Provoke] = {
     "scope_forbidden": _for_all_from_below,
     "memory_of_another": _what_a_peer_remembers,
     "too_many_kept": _one_memory_too_many,
+    "shared_with_children": _shared_by_a_sibling,
+    "no_prompt_yet": _simple("GET", "/workspaces/{id}/prompt"),
     "version_mismatch": _simple("POST", "/workspaces/{id}/memory", {"key": "k", "value": 1, "if_match_version": 2}),
     "invalid_template": _simple("POST", _TEMPLATE, {"inline_template": "{{ kind.__class__ }}"}),
     "not_one_template": _simple("POST", _TEMPLATE, {}),

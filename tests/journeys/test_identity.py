@@ -116,6 +116,10 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/workspaces/{id}/pending-uploads/{file_id}/content"): Rule({"workspace"}, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/pending-uploads/{file_id}/ack"): Rule({"workspace"}, "own", VIEWER, "path"),
     ("GET", "/uploads/limits"): Rule(EVERYBODY),
+    ("GET", "/workspaces/{id}/shared-context"): Rule(EVERYBODY, "talk", VIEWER, "path"),
+    ("PUT", "/workspaces/{id}/shared-context"): Rule({"workspace"}, "own", VIEWER, "path", {"files": []}),
+    ("GET", "/workspaces/{id}/prompt"): Rule(EVERYBODY, "own", VIEWER, "path", None, (404, "no_prompt_yet")),
+    ("PUT", "/workspaces/{id}/prompt"): Rule({"workspace"}, "own", VIEWER, "path", {"sections": []}),
     ("GET", "/workspaces/{id}/memories"): Rule(EVERYBODY, "own", OPERATOR, "path"),
     ("POST", "/workspaces/{id}/memories"): Rule(EVERYBODY, "own", OPERATOR, "path", {"content": "hi"}),
     ("DELETE", "/workspaces/{id}/memories/{memory_id}"): Rule(EVERYBODY, "own", OPERATOR, "path", finds_nothing=True),
@@ -256,7 +260,10 @@ def _expected_of_a_workspace(probe: Probe) -> tuple[int, str] | None:
         return None
     if probe.rule.reach == "own":
         return 404, "not_found"
-    return None if (probe.credential, probe.target) in MAY_TALK else (403, "may_not_talk")
+    if (probe.credential, probe.target) not in MAY_TALK:
+        return 403, "may_not_talk"
+    # Neither of the cast is the other's child.
+    return (403, "shared_with_children") if probe.path.endswith("/shared-context") else None
 
 
 async def send(connection: Wire, probe: Probe, cast: Cast, target_id: str | None = None) -> Reply:

@@ -38,6 +38,8 @@ FENCES = {
     "minijinja": TEMPLATES,
     "jinja2": TEMPLATES,
     "click": Door(("cli",)),
+    "yaml": Door(("agent.plain_yaml",)),
+    "watchfiles": Door(("agent.watching",)),
     "pydantic": Door(NOWHERE),
     "langchain": Door(("langchain",), lazily=True),
     "langchain_core": Door(("langchain",), lazily=True),

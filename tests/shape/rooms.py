@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-SLICES = ("delegations", "approvals", "threads", "messages", "memory", "org", "instructions", "access")
+SLICES = ("delegations", "approvals", "threads", "messages", "memory", "prompts", "org", "instructions", "access")
 
 # Files beside the rooms that are no code.
 LOOSE_FILES = {
@@ -81,6 +81,7 @@ BELOW_A_SLICE = {
     "threads": ("messages", "org"),
     "messages": ("instructions.{measuring,model,render,reader,trials,writer}", "org"),
     "memory": ("org.{reader,rules}",),
+    "prompts": ("org.{model,reader}",),
     "org": ("access",),
     "instructions": (),
     "access": (),
@@ -282,6 +283,7 @@ HANDS: dict[str, tuple[str, ...]] = {
     "org": ("writer", "seats", "pruning"),
     "access": ("writer", "people", "pruning"),
     "memory": ("writer", "pruning"),
+    "prompts": ("writer", "pruning"),
 }
 
 

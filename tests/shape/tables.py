@@ -38,6 +38,8 @@ TABLES: dict[str, str] = {
     "memory_words": "memory",
     "memory_keys": "memory",
     "memory_versions": "memory",
+    "shared_contexts": "prompts",
+    "prompt_builds": "prompts",
 }
 
 # What processes keep in memory: a statement that changes one of these says so in its third line (store/queries.py).

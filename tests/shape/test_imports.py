@@ -276,7 +276,7 @@ def test_the_table_names_every_room_of_the_architecture() -> None:
             "ground",
         ),
         *("__main__", "entry", "agent", "langchain", "delegations", "approvals", "threads", "messages"),
-        *("memory", "org", "instructions", "access"),
+        *("memory", "prompts", "org", "instructions", "access"),
     }
 
 

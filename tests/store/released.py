@@ -17,6 +17,7 @@ RELEASED = {
     3: _FOLDER / "schema_3.sql",
     4: _FOLDER / "schema_4.sql",
     5: _FOLDER / "schema_5.sql",
+    6: _FOLDER / "schema_6.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

@@ -379,6 +379,8 @@ const CHANGES = new Map<string, Change>([
   ["PROMPT_BUILT", nothing],
   ["MEMORY_WRITTEN", nothing],
   ["MEMORY_FORGOTTEN", nothing],
+  ["SHARED_CONTEXT_UPDATED", nothing],
+  ["PROMPT_BUILT", nothing],
   ["INSTRUCTION_TEMPLATE_SAVED", nothing],
   ["INSTRUCTION_TEMPLATE_FAILED", nothing],
   ["INSTRUCTION_TEMPLATE_ROLLED_BACK", nothing],

@@ -81,6 +81,8 @@ PROBLEMS: dict[type[MoleculeError], Problem] = {
     errors.ScopeForbidden: Problem("scope_forbidden", 403, _SERVER),
     errors.MemoryOfAnother: Problem("memory_of_another", 403, _SERVER),
     errors.TooManyKept: Problem("too_many_kept", 409, _SERVER),
+    refusals.SharedWithChildren: Problem("shared_with_children", 403, _SERVER),
+    refusals.NoPromptYet: Problem("no_prompt_yet", 404, _SERVER),
     errors.VersionMismatch: Problem("version_mismatch", 409, _SERVER),
     refusals.InvalidTemplate: Problem("invalid_template", 422, _INVALID_PARAMS),
     refusals.NotOneTemplate: Problem("not_one_template", 400, _INVALID_PARAMS),

@@ -134,6 +134,14 @@ class Limits(Struct, frozen=True, kw_only=True):
     delegation_history_days: Annotated[Count, Meta(description="days that a row of delegation_history is kept")] = 90
     options: Annotated[Count, Meta(description="options that one question may offer")] = 10
     option_length: Annotated[Count, Meta(description="one such option, characters")] = 120
+    shared_files: Annotated[Count, Meta(description="files that one workspace shares with its children")] = 32
+    shared_file_bytes: Annotated[Count, Meta(description="one of them, UTF-8")] = 64 << 10
+    shared_context_bytes: Annotated[Count, Meta(description="all of them together, UTF-8")] = 256 << 10
+    shared_path_length: Annotated[Count, Meta(description="the name of a shared file, characters")] = 200
+    prompt_sections: Annotated[Count, Meta(description="sections of one system prompt that is told")] = 20_000
+    prompt_bytes: Annotated[Count, Meta(description="one system prompt that is told, as it is kept")] = 1 << 20
+    prompt_builds: Annotated[Count, Meta(description="system prompts of one workspace that are kept")] = 10
+    prompt_diff_lines: Annotated[Count, Meta(description="lines of a difference between two of them")] = 2000
     memory_bytes: Annotated[Count, Meta(description="one memory, UTF-8")] = 16 << 10
     memories: Annotated[Count, Meta(description="memories of one workspace, then 409")] = 10_000
     memory_recall: Annotated[Count, Meta(description="memories that one recall gives")] = 50

@@ -57,3 +57,16 @@ class DelegationOpen(MoleculeError):
 
 class NotTheWorker(MoleculeError):
     """only the workspace that has the task may say this. Who gave it can cancel it, or update what it recorded."""
+
+
+# -- prompts -----------------------------------------------------------------------------------------------------------
+
+
+class SharedWithChildren(MoleculeError):
+    """what a workspace shares is read by its direct children, by people and by itself. Ask your own parent for what it
+    shares."""
+
+
+class NoPromptYet(MoleculeError):
+    """the agent of this workspace has not told its system prompt yet. Run `molecule prompt show --report` or
+    `molecule prompt watch` where it runs."""

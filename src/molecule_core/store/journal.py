@@ -58,17 +58,27 @@ class Journal:
         return [Fact(*row) for row in rows]
 
     async def after_for(
-        self, org_id: str, seq: int, count: int, *, upto: int, workspace_id: str, peers: str
+        self, org_id: str, seq: int, count: int, *, upto: int, workspace_id: str, peers: str, parent: str = ""
     ) -> list[Fact]:
         """The same for one workspace: what is about itself, and of its peers what peers may see. `peers` holds their
-        ids, a comma before and behind each. Nothing behind `upto`."""
-        wish = {"org_id": org_id, "workspace_id": workspace_id, "peers": peers}
+        ids, a comma before and behind each. `parent`: whose
+        events for children it hears. Nothing behind `upto`."""
+        wish = {"org_id": org_id, "workspace_id": workspace_id, "peers": peers, "parent": parent}
         rows = await self._store.rows("events_after_for", {**wish, "seq": seq, "upto": upto, "count": count})
         return [Fact(*row) for row in rows]
 
-    async def count_for(self, org_id: str, seq: int, *, upto: int, workspace_id: str, peers: str) -> int:
+    async def count_for(
+        self, org_id: str, seq: int, *, upto: int, workspace_id: str, peers: str, parent: str = ""
+    ) -> int:
         """How many facts `after_for` would find without a limit."""
-        wish = {"org_id": org_id, "workspace_id": workspace_id, "peers": peers, "seq": seq, "upto": upto}
+        wish = {
+            "org_id": org_id,
+            "workspace_id": workspace_id,
+            "peers": peers,
+            "parent": parent,
+            "seq": seq,
+            "upto": upto,
+        }
         found: int = (await self._store.rows("count_events_for", wish))[0][0]
         return found
 

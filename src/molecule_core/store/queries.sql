@@ -27,11 +27,13 @@ SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, paylo
 FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
 
 -- name: events_after_for
--- the same for one workspace, up to a number: what is about itself, and of its peers what peers may see
+-- the same for one workspace, up to a number: what is about itself, of its peers what peers may see, and of its parent
+-- what children may see
 SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload
 FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
     workspace_id = :workspace_id
     OR (audience = 'peers' AND CAST(:peers AS TEXT) LIKE '%,' || workspace_id || ',%')
+    OR (audience = 'children' AND workspace_id = :parent)
 ) ORDER BY seq LIMIT :count;
 
 -- name: count_events_for
@@ -39,6 +41,7 @@ FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
 SELECT count(*) FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
     workspace_id = :workspace_id
     OR (audience = 'peers' AND CAST(:peers AS TEXT) LIKE '%,' || workspace_id || ',%')
+    OR (audience = 'children' AND workspace_id = :parent)
 );
 
 -- name: set_timer

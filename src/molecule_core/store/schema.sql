@@ -1,4 +1,4 @@
--- The whole schema, schema version 6. Times are microseconds since 1970 (UTC), switches 0 or 1, JSON is text.
+-- The whole schema, schema version 7. Times are microseconds since 1970 (UTC), switches 0 or 1, JSON is text.
 -- What stands in /*sqlite: ... */ belongs to SQLite only, what stands in /*postgres: ... */ to PostgreSQL.
 
 CREATE TABLE meta (
@@ -532,6 +532,24 @@ CREATE TABLE memory_versions (
     workspace_id TEXT PRIMARY KEY,
     last BIGINT NOT NULL
 ) /*sqlite: WITHOUT ROWID */;
+
+-- shared context and prompt builds
+-- prompts: the files (JSON) that a workspace shares with its direct children, and how often they were changed
+CREATE TABLE shared_contexts (
+    workspace_id TEXT PRIMARY KEY,
+    revision BIGINT NOT NULL,
+    files TEXT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+-- prompts: the last system prompts of a workspace's agent, as it has told them (JSON)
+CREATE TABLE prompt_builds (
+    workspace_id TEXT NOT NULL,
+    revision BIGINT NOT NULL,
+    hash TEXT NOT NULL,
+    build TEXT NOT NULL,
+    built_at BIGINT NOT NULL,
+    PRIMARY KEY (workspace_id, revision)
+);
 
 -- search: what each engine finds memories by. It is made from their words, so no copy of the other engine holds it; whoever
 -- puts one back makes it anew from here. On SQLite the table is kept by triggers, and has an index for each length that

@@ -32,11 +32,13 @@ _LARGEST_GROUP = 1024
 class Scope(Struct, frozen=True):
     """Whose events: all of an organisation, or those about one workspace and, of its peers, what peers may see.
 
-    `peers` are their ids, a comma before and behind each."""
+    `peers` are their ids, a comma before and behind each; `parent`: the one above it, of which it hears what children
+    may."""
 
     org_id: str
     workspace_id: str | None = None
     peers: str = ","
+    parent: str = ""
 
 
 class Notice(Struct, frozen=True):
@@ -127,7 +129,7 @@ class Feed:
             return Page(await self._notices(facts), facts[-1].seq if facts else seq)
         end = await self.head(scope.org_id) if upto is None else upto
         facts = await self._journal.after_for(
-            scope.org_id, seq, count, upto=end, workspace_id=scope.workspace_id, peers=scope.peers
+            scope.org_id, seq, count, upto=end, workspace_id=scope.workspace_id, peers=scope.peers, parent=scope.parent
         )
         return Page(await self._notices(facts), facts[-1].seq if len(facts) == count else max(seq, end))
 
@@ -136,7 +138,7 @@ class Feed:
         if scope.workspace_id is None:
             return upto - seq
         return await self._journal.count_for(
-            scope.org_id, seq, upto=upto, workspace_id=scope.workspace_id, peers=scope.peers
+            scope.org_id, seq, upto=upto, workspace_id=scope.workspace_id, peers=scope.peers, parent=scope.parent
         )
 
     async def wait(self, org_id: str, seq: int, count: int) -> Page:

@@ -1,7 +1,8 @@
 """The one table of events: name, who may see it, and the shape of its payload.
 
 Audience `workspace`: persons of the organisation, and the workspace it is about. `peers`: also every workspace that may
-talk to that one. `persons`: persons of the organisation alone; such an event is about no workspace.
+talk to that one. `children`: also its direct children. `persons`: persons of the organisation alone; such an event is
+about no workspace.
 """
 
 from typing import Any, Literal
@@ -16,8 +17,9 @@ from molecule_core.wire.delegations import (
     DelegationStatus,
 )
 from molecule_core.wire.envelope import Instructions
+from molecule_core.wire.prompts import Trigger
 
-Audience = Literal["workspace", "peers", "persons"]
+Audience = Literal["workspace", "peers", "children", "persons"]
 
 
 class WorkspaceView(Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -316,6 +318,24 @@ class MemoryForgotten(Struct, frozen=True):
     memory_id: str
 
 
+class SharedContextUpdated(Struct, frozen=True):
+    """A workspace shares other files with its direct children now: so many. What they say, tells
+    GET /workspaces/{id}/shared-context."""
+
+    revision: int
+    files: int
+
+
+class PromptBuilt(Struct, frozen=True):
+    """The agent of a workspace has put its system prompt together anew, and why. What it says, tells
+    GET /workspaces/{id}/prompt. `tokens` is an estimate."""
+
+    revision: int
+    hash: str
+    tokens: int
+    trigger: Trigger
+
+
 class Heartbeat(Struct, frozen=True):
     """An agent is there."""
 
@@ -377,6 +397,8 @@ EVENTS: dict[str, EventShape] = {
     "DELEGATION_REFUSED": EventShape("workspace", DelegationRefused),
     "MEMORY_WRITTEN": EventShape("workspace", MemoryWritten),
     "MEMORY_FORGOTTEN": EventShape("workspace", MemoryForgotten),
+    "SHARED_CONTEXT_UPDATED": EventShape("children", SharedContextUpdated),
+    "PROMPT_BUILT": EventShape("workspace", PromptBuilt),
     "INSTRUCTION_TEMPLATE_SAVED": EventShape("persons", TemplateSaved),
     "INSTRUCTION_TEMPLATE_FAILED": EventShape("persons", TemplateFailed),
     "INSTRUCTION_TEMPLATE_ROLLED_BACK": EventShape("persons", TemplateRolledBack),

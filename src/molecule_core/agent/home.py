@@ -1,0 +1,115 @@
+"""The home of an agent: config.yaml, prompt files, rules, skills, files to share. Read whole, each time anew.
+
+A mistake in it costs what it is about and is told; it never stops the agent.
+
+Above: rebuilding, the command line. Below: own_files, plain_yaml, skills.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from molecule_core.agent.neutral import line, visible
+from molecule_core.agent.own_files import Unreadable, folders_of, read_own
+from molecule_core.agent.plain_yaml import MOST_BYTES, BadYaml, read_yaml
+from molecule_core.agent.skills import FOLDER, MOST_SKILLS, BadSkill, Skill, load_skill
+
+CONFIG = "config.yaml"
+PROMPT_FILE = "system-prompt.md"
+_FILE_BYTES = 256 << 10
+# As a server takes them, if nobody has set other limits there.
+_SHARED_BYTES = 64 << 10
+_MOST_FILES = 64
+BUDGET = 24_000
+"""Tokens of a prompt, if the configuration does not say how many."""
+Names = Annotated[list[str], Meta(max_length=_MOST_FILES)]
+
+
+class HomeConfig(Struct, frozen=True, kw_only=True):
+    """What config.yaml may say of prompts; all else in it is for others. `skills` left out: all there are, by name."""
+
+    prompt_files: Names | None = None
+    skills: Annotated[list[str], Meta(max_length=MOST_SKILLS)] | None = None
+    shared_context: Names = []
+    rules: Names = []
+    approval_rules: Annotated[list[dict[str, Any]], Meta(max_length=_MOST_FILES)] = []
+    prompt_budget_tokens: Annotated[int, Meta(ge=500, le=2_000_000)] = BUDGET
+    runtime: str = ""
+    tools: bool = True
+
+
+class HomeFile(Struct, frozen=True):
+    """A file of the home."""
+
+    path: str
+    text: str
+
+
+class Home(Struct, frozen=True, kw_only=True):
+    """What was found. `shared` is None if it cannot be known what is to be shared: config.yaml is broken."""
+
+    prompts: tuple[HomeFile, ...] = ()
+    rules: tuple[HomeFile, ...] = ()
+    skills: tuple[Skill, ...] = ()
+    shared: tuple[HomeFile, ...] | None = ()
+    approval_rules: tuple[dict[str, Any], ...] = ()
+    budget: int = BUDGET
+    runtime: str = ""
+    tools: bool = True
+    warnings: tuple[str, ...] = ()
+
+
+def read_home(folder: Path) -> Home:
+    """Everything that the home says. What is wrong with it stands in `warnings`."""
+    warnings: list[str] = []
+    config, broken = _config(folder, warnings)
+    prompts = config.prompt_files
+    return Home(
+        prompts=_files(folder, [PROMPT_FILE] if prompts is None else prompts, _FILE_BYTES, warnings, "prompt file"),
+        rules=_files(folder, config.rules, _FILE_BYTES, warnings, "rules"),
+        skills=tuple(_skills(folder, config, warnings)),
+        shared=None if broken else _files(folder, config.shared_context, _SHARED_BYTES, warnings, "shared file"),
+        approval_rules=tuple(config.approval_rules),
+        budget=config.prompt_budget_tokens,
+        runtime=config.runtime,
+        tools=config.tools,
+        warnings=tuple(warnings),
+    )
+
+
+def _config(folder: Path, warnings: list[str]) -> tuple[HomeConfig, bool]:
+    try:
+        return msgspec.convert(read_yaml(read_own(folder, CONFIG, MOST_BYTES)), HomeConfig), False
+    except Unreadable as error:
+        if error.missing:
+            return HomeConfig(), False
+        warnings.append(f"{CONFIG} is left out: {error}")
+    except (BadYaml, msgspec.ValidationError) as error:
+        warnings.append(f"{CONFIG} is left out: {line(str(error))}")
+    return HomeConfig(), True
+
+
+def _files(folder: Path, paths: list[str], most: int, warnings: list[str], what: str) -> tuple[HomeFile, ...]:
+    found = []
+    for path in paths:
+        try:
+            found.append(HomeFile(path, visible(read_own(folder, path, most)).strip()))
+        except Unreadable as error:
+            warnings.append(f"{what} {line(path)!r} is left out: {error}")
+    return tuple(found)
+
+
+def _skills(folder: Path, config: HomeConfig, warnings: list[str]) -> list[Skill]:
+    names, found = config.skills, []
+    try:
+        names = folders_of(folder, FOLDER, MOST_SKILLS) if names is None else names
+    except Unreadable as error:
+        warnings.append(f"{FOLDER} is left out: {error}")
+    for name in names or ():
+        try:
+            found.append(load_skill(folder, name))
+        except BadSkill as error:
+            warnings.append(str(error))
+    return found

@@ -1,0 +1,26 @@
+"""What a workspace shares, and the prompts that its agent has told."""
+
+from msgspec import Struct
+
+
+class KeptFile(Struct, frozen=True):
+    """A shared file. `updated_at` in microseconds: when its content came."""
+
+    path: str
+    content: str
+    updated_at: int
+
+
+class Shared(Struct, frozen=True):
+    """All files of a workspace, in their order; revision 0: it has never shared any."""
+
+    revision: int = 0
+    files: tuple[KeptFile, ...] = ()
+
+
+class Kept(Struct, frozen=True):
+    """A prompt that was told, in the order of the columns. `build` is JSON, `built_at` microseconds."""
+
+    revision: int
+    build: str
+    built_at: int

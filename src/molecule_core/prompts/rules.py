@@ -1,0 +1,86 @@
+"""What may be shared, and which prompt may be told. Pure."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from molecule_core.ground.errors import InvalidField
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.text import hidden_character
+from molecule_core.prompts.model import KeptFile
+from molecule_core.wire.prompts import Build, Section, SharedFile
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_NOT_IN_NAMES = set('<>:"|?*`')
+
+
+def check_path(path: str, most: int) -> str:
+    """The name of a shared file: relative, forward slashes, visible characters, no way up. Raises InvalidField."""
+    if not path or len(path) > most:
+        raise InvalidField(reason=f"the path of a shared file has 1 to {most} characters")
+    bad = hidden_character(path) or next((each for each in path if each in _NOT_IN_NAMES), None)
+    if bad is not None:
+        raise InvalidField(reason=f"the path of a shared file holds U+{ord(bad):04X}; remove it")
+    parts = path.split("/")
+    if (
+        path.startswith("~")
+        or "\\" in path
+        or _DRIVE.match(path)
+        or any(each.strip() in ("", ".", "..") for each in parts)
+    ):
+        raise InvalidField(reason="the path of a shared file is relative: names with / between them, no . and no ..")
+    return path
+
+
+def checked(files: Sequence[SharedFile], limits: Limits) -> Sequence[SharedFile]:
+    """Files that may be shared. Raises InvalidField."""
+    if len(files) > limits.shared_files:
+        raise InvalidField(reason=f"{len(files)} files are too many; share at most {limits.shared_files}")
+    seen, total = set(), 0
+    for each in files:
+        check_path(each.path, limits.shared_path_length)
+        if each.path.casefold() in seen:
+            raise InvalidField(reason="two shared files have one path; names differ in more than case")
+        seen.add(each.path.casefold())
+        size = len(each.content.encode())
+        if size > limits.shared_file_bytes:
+            raise InvalidField(reason=f"a shared file has {size} bytes; at most {limits.shared_file_bytes} are taken")
+        total += size
+    if total > limits.shared_context_bytes:
+        raise InvalidField(
+            reason=f"the shared files have {total} bytes; at most {limits.shared_context_bytes} are taken"
+        )
+    return files
+
+
+def renewed(old: Iterable[KeptFile], new: Iterable[SharedFile], now: int) -> tuple[KeptFile, ...]:
+    """The files as they are kept now: one whose content stayed keeps its time."""
+    before = {each.path: each for each in old}
+    kept = []
+    for each in new:
+        known = before.get(each.path)
+        same = known is not None and known.content == each.content
+        kept.append(known if same and known is not None else KeptFile(each.path, each.content, now))
+    return tuple(kept)
+
+
+def check_build(build: Build, limits: Limits) -> None:
+    """Whether a prompt may be told. Raises InvalidField."""
+    if len(build.sections) > limits.prompt_sections:
+        raise InvalidField(
+            reason=f"the prompt has {len(build.sections)} sections; at most {limits.prompt_sections} are taken"
+        )
+    if len(build.warnings) > limits.prompt_sections:
+        raise InvalidField(
+            reason=f"there are {len(build.warnings)} warnings; at most {limits.prompt_sections} are taken"
+        )
+    last = 0
+    for each in build.sections:
+        _check_section(each, last)
+        last = each.part
+
+
+def _check_section(section: Section, last: int) -> None:
+    if section.part < last:
+        raise InvalidField(reason="the sections are not in the order of their parts, from 1 to 6")
+    if len(section.text.encode()) != section.bytes:
+        raise InvalidField(reason="bytes of a section is not the size of its text in UTF-8")
