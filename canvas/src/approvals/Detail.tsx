@@ -193,7 +193,8 @@ function Details({ approval }: { approval: Approval }) {
 
 function Arguments({ title, details }: { title: string; details: Members }) {
   return (
-    <Part title={title}>
+    <div className={css.part}>
+      <h3>{title}</h3>
       {Object.keys(details).length === 0 ? (
         <p className={css.fact}>None were given.</p>
       ) : (
@@ -201,7 +202,7 @@ function Arguments({ title, details }: { title: string; details: Members }) {
           <code>{prettyDetails(details)}</code>
         </pre>
       )}
-    </Part>
+    </div>
   );
 }
 

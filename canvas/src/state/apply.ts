@@ -375,8 +375,6 @@ const CHANGES = new Map<string, Change>([
   ["APPROVAL_WITHDRAWN", asked],
   ["APPROVAL_USED", asked],
   ["APPROVAL_POLICIES_CHANGED", nothing],
-  ["SHARED_CONTEXT_UPDATED", nothing],
-  ["PROMPT_BUILT", nothing],
   ["MEMORY_WRITTEN", nothing],
   ["MEMORY_FORGOTTEN", nothing],
   ["SHARED_CONTEXT_UPDATED", nothing],

@@ -1,8 +1,9 @@
 /** The chat with one agent: what was said, what is on its way, and where to write. */
 
-import { useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
+import { later } from "../parts/later";
 import { useNow } from "../parts/now";
 import { Notice } from "../parts/Notice";
 import { partOf } from "../state/answering";
@@ -12,7 +13,6 @@ import { waitingFor } from "../state/delivery";
 import { EMPTY_CHAT, type Chat } from "../state/model";
 import { useStored } from "../state/store";
 import { wordsOf } from "../live/api";
-import { ApprovalItem } from "./ApprovalItem";
 import { Composer } from "./Composer";
 import css from "./Conversation.module.css";
 import { DelegationItem } from "./DelegationItem";
@@ -20,6 +20,8 @@ import { MessageItem } from "./MessageItem";
 import { useTranscript } from "./useTranscript";
 import { useDrop } from "./useDrop";
 import { useReading, useSpokenArrivals, useSpokenWork } from "./useReading";
+
+const ApprovalItem = later(() => import("../approvals/ApprovalItem").then((found) => found.ApprovalItem));
 
 interface Props {
   workspaceId: string;
@@ -83,7 +85,13 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                     const marked = item.delegation.id === messageId;
                     return <DelegationItem key={item.key} delegation={item.delegation} sourceName={name} tabStop={at === items.length - 1} marked={marked} />;
                   }
-                  if (item.kind === "approval") return <ApprovalItem key={item.key} approval={item.approval} at={item.at} tabStop={at === items.length - 1} />;
+                  if (item.kind === "approval") {
+                    return (
+                      <Suspense key={item.key}>
+                        <ApprovalItem approval={item.approval} at={item.at} tabStop={at === items.length - 1} />
+                      </Suspense>
+                    );
+                  }
                   return (
                     <MessageItem
                       key={item.key}

@@ -2,16 +2,16 @@
  * came of it. */
 
 import { memo } from "react";
-import { ApprovalMark } from "../approvals/ApprovalMark";
-import { Countdown } from "../approvals/Countdown";
-import { closedWords, detailLines, holderWords, stateOf } from "../approvals/words";
 import { Icon } from "../parts/Icon";
 import { Link } from "../parts/Link";
 import { Time } from "../parts/Time";
 import { isAsked, type Approval } from "../state/approvals";
 import { plainly } from "../text/unseen";
-import css from "./DelegationItem.module.css";
-import message from "./MessageItem.module.css";
+import css from "../views/DelegationItem.module.css";
+import message from "../views/MessageItem.module.css";
+import { ApprovalMark } from "./ApprovalMark";
+import { Countdown } from "./Countdown";
+import { closedWords, detailLines, holderWords, stateOf } from "./words";
 
 interface Props {
   approval: Approval;
