@@ -970,6 +970,7 @@ export interface Snapshot {
   unanswered: SnapshotUnanswered[];
   delegations: SnapshotDelegation[];
   refusals: SnapshotRefusal[];
+  approvals: ApprovalItem[];
 }
 
 /** Who is logged in. */
@@ -1211,6 +1212,16 @@ export interface EventPayloads {
   DELEGATION_COMPLETE: DelegationComplete;
   DELEGATION_FAILED: DelegationFailed;
   DELEGATION_REFUSED: DelegationRefused;
+  APPROVAL_REQUESTED: ApprovalItem;
+  APPROVAL_ESCALATED: ApprovalItem;
+  APPROVAL_INFO_REQUESTED: ApprovalItem;
+  APPROVAL_ANSWERED: ApprovalItem;
+  APPROVAL_APPROVED: ApprovalItem;
+  APPROVAL_DENIED: ApprovalItem;
+  APPROVAL_EXPIRED: ApprovalItem;
+  APPROVAL_WITHDRAWN: ApprovalItem;
+  APPROVAL_USED: ApprovalItem;
+  APPROVAL_POLICIES_UPDATED: PoliciesChanged;
   MEMORY_WRITTEN: MemoryWritten;
   MEMORY_FORGOTTEN: MemoryForgotten;
   SHARED_CONTEXT_UPDATED: SharedContextUpdated;
@@ -1265,6 +1276,16 @@ export const JOURNALED = [
   "DELEGATION_COMPLETE",
   "DELEGATION_FAILED",
   "DELEGATION_REFUSED",
+  "APPROVAL_REQUESTED",
+  "APPROVAL_ESCALATED",
+  "APPROVAL_INFO_REQUESTED",
+  "APPROVAL_ANSWERED",
+  "APPROVAL_APPROVED",
+  "APPROVAL_DENIED",
+  "APPROVAL_EXPIRED",
+  "APPROVAL_WITHDRAWN",
+  "APPROVAL_USED",
+  "APPROVAL_POLICIES_UPDATED",
   "MEMORY_WRITTEN",
   "MEMORY_FORGOTTEN",
   "SHARED_CONTEXT_UPDATED",

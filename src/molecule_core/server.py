@@ -9,6 +9,8 @@ from molecule_core.access.memory import Remembered
 from molecule_core.access.pruning import AccessPruning
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.writer import AccessWriter
+from molecule_core.approvals.hands import Approvals
+from molecule_core.approvals.model import APPROVAL
 from molecule_core.delegations.hearing import Hearing
 from molecule_core.delegations.model import DELEGATION
 from molecule_core.delegations.pruning import DelegationPruning
@@ -18,6 +20,7 @@ from molecule_core.delegations.steps import Ends
 from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.edges.agent_docs import AgentDocsEdge
 from molecule_core.edges.app import App
+from molecule_core.edges.approvals import ApprovalEdge
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.chains import ChainEdge
@@ -30,6 +33,7 @@ from molecule_core.edges.figures import FigureEdge
 from molecule_core.edges.files import FileEdge
 from molecule_core.edges.inbox import InboxEdge
 from molecule_core.edges.instructions import InstructionEdge
+from molecule_core.edges.leave import Leave
 from molecule_core.edges.live import Live
 from molecule_core.edges.mcp import McpEdge
 from molecule_core.edges.mcp_host import Additions, Means, ServerHost
@@ -54,7 +58,6 @@ from molecule_core.edges.tree import TreeEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
 from molecule_core.ground.addresses import NetPolicy
 from molecule_core.ground.clock import Clock
-from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.ids import Randomness
 from molecule_core.ground.logs import hide
 from molecule_core.ground.metrics import DelegationMeter, InstructionMeter, MessageMeter, RouteMeter
@@ -69,6 +72,7 @@ from molecule_core.memory.pruning import MemoryPruning
 from molecule_core.memory.reader import KeyReader, MemoryReader
 from molecule_core.memory.writer import KeyWriter, MemoryWriter
 from molecule_core.messages import facts
+from molecule_core.messages.asking import Asking
 from molecule_core.messages.delivery import Delivery
 from molecule_core.messages.filing import FileWriter
 from molecule_core.messages.handing import Handing
@@ -99,20 +103,13 @@ from molecule_core.store.disk import Disk
 from molecule_core.store.mirrors import follow
 from molecule_core.store.pruning import RETENTION, JournalPruning, Retention
 from molecule_core.store.timers import Timers
-from molecule_core.store.wakeups import Look
 from molecule_core.views.feed import Feed
 from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimeLine
 from molecule_core.views.worktree import WorkTree
 
 FIRST_ORG = "Default"
-# Between two saves of what agents say, so that other processes know it soon and the store is not busy with it.
-_SAVE_SECONDS = 1.0
-_DAY_SECONDS = 86_400.0
-# A store that does not answer is asked again after so long.
-_RETRY_SECONDS = 5.0
 _ENDED = "the credential has ended"
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _log = logging.getLogger("molecule.server")
 
 
@@ -135,7 +132,6 @@ class Server(Standing):
         """`mcp_additions`: tools and methods that only a test's server has."""
         super().__init__(settings, clock=clock, randomness=randomness)
         self._mcp_additions = mcp_additions
-        self._closing = asyncio.Event()
         if settings.metrics_token:
             hide(settings.metrics_token)
         self._fetcher = fetcher or SafeFetcher(NetPolicy.of(settings.push_networks), settings.limits)
@@ -149,7 +145,7 @@ class Server(Standing):
         messages = {EXPIRY: self._letters.expire, SILENCE: self._silence.on_due, UNMENTIONED: self._files.on_due}
         others = {SWEEP: self._org.sweep, MEMORY_EXPIRY: self._keys.on_due, RETENTION: self._retention.on_due}
         others[CANARY] = self._measuring.on_due
-        others[DELEGATION] = self.delegations.on_due
+        others |= {DELEGATION: self.delegations.on_due, APPROVAL: self.approvals.writer.on_due}
         for kind, on_due in {**messages, **others}.items():
             self._timers.owner(kind, on_due)
         self._workers: list[asyncio.Task[None]] = []
@@ -177,7 +173,9 @@ class Server(Standing):
         reader = MessageReader(store, org, wakeups, limits=limits, public_url=settings.url)
         handing = Handing(store, org, wakeups, reader, owing, clock=clock, limits=limits)
         replies = Replies(store, org, writer, handing, owing, clock=clock, ids=ids)
-        self._delegations(org, writer, owing, reader)
+        results = Results(owing, clock=clock, ids=ids)
+        self._delegations(org, writer, results, reader)
+        self._approvals(org, Asking(owing, results, clock=clock))
         projection = Projection(telling, self.delegated)
         self._silence = Silence(store, org, owing, clock=clock, limits=limits)
         self._letters = Letters(store, org, clock=clock)
@@ -190,13 +188,15 @@ class Server(Standing):
         self._keys = KeyWriter(store, org, clock=clock, limits=limits)
         rates = Rates(limits, clock)
         catch_up = store.catch_up if store.shared else None
-        guards = Guards(access_reader, org, self._hosts(), settings.cookie, catch_up)
+        leave = Leave(self.approvals.writer, self.approvals.reader, limits=limits)
+        guards = Guards(access_reader, org, self._hosts(), settings.cookie, leave, catch_up)
         self._retention = Retention(
             store,
             (
                 JournalPruning(store, lambda: [each.id for each in org.orgs()]),
                 MessagePruning(store, org, clock=clock, limits=limits),
                 DelegationPruning(store, org, clock=clock, limits=limits),
+                self.approvals.pruning,
                 MemoryPruning(store, org),
                 PromptPruning(store, org),
                 AccessPruning(store),
@@ -206,7 +206,8 @@ class Server(Standing):
             limits=limits,
         )
         feed = Feed(store, wakeups, org, reader, self.delegated)
-        snapshots = SnapshotReader(store, feed, org, reader, self.delegated, clock=clock, limits=limits)
+        nouns = (reader, self.delegated, self.approvals.reader)
+        snapshots = SnapshotReader(store, feed, org, *nouns, clock=clock, limits=limits)
         self.live = Live(feed, org, clock=clock, limits=limits)
         access_reader.tell(lambda hashed, at: self.live.end((hashed,), _ENDED, at), self.live.renew)
         self._sessions = SessionEdge(
@@ -246,6 +247,7 @@ class Server(Standing):
             InboxEdge(writer, handing, reader, projection, counted, clock=clock, limits=limits, tracing=tracing),
             DelegationEdge(*delegating, trees, lines, org, store.catch_up, counted, limits=limits),
             ReportingEdge(*delegating, self.pace, org, store.catch_up, limits=limits),
+            ApprovalEdge(self.approvals.writer, self.approvals.reader, org, guards, limits=limits),
             DeliveryEdge(tracking, self._letters, self.delegated),
             ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),
@@ -270,10 +272,9 @@ class Server(Standing):
         self.mcp = McpEdge(host, guards, org, self.live, means)
         return self.mcp
 
-    def _delegations(self, org: OrgReader, messages: MessageWriter, owing: Owing, reader: MessageReader) -> None:
+    def _delegations(self, org: OrgReader, messages: MessageWriter, results: Results, reader: MessageReader) -> None:
         """Work that workspaces give each other, and whose facts it follows."""
         store, clock, ids, limits = self.store, self._clock, self._ids, self.settings.limits
-        results = Results(owing, clock=clock, ids=ids)
         self.ended = DelegationMeter(OUTCOMES)
         ends = Ends(org, results, self.ended, history=self.settings.delegation_ledger_write)
         self.delegations = DelegationWriter(store, org, messages, reader, ends, clock=clock, ids=ids, limits=limits)
@@ -289,6 +290,14 @@ class Server(Standing):
         follow(facts.Progressed, "delegations.progressed", hearing.progressed)
         follow(facts.GivenUp, "delegations.given_up", hearing.given_up)
         follow(SeatsGone, "delegations.seats_gone", hearing.seats_gone)
+
+    def _approvals(self, org: OrgReader, asking: Asking) -> None:
+        """Leave that workspaces ask for, and whose facts it follows."""
+        clock, ids, limits, follow = self._clock, self._ids, self.settings.limits, self.store.followers.follow
+        made = self.approvals = Approvals(self.store, org, asking, self.wakeups, clock=clock, ids=ids, limits=limits)
+        self._mirrors.keep(made.book, *made.book.KINDS)
+        follow(facts.Explained, "approvals.explained", made.hearing.explained)
+        follow(SeatsGone, "approvals.seats_gone", made.hearing.seats_gone)
 
     def _driver(self, org: OrgReader, owing: Owing) -> Delivery:
         """Whoever pushes."""
@@ -329,6 +338,8 @@ class Server(Standing):
             instructions=self.instructed,
             delegations=self.delegated,
             ended=self.ended,
+            approvals=self.approvals.reader,
+            ruled=self.approvals.counted,
             store=StoreFigures(store.dialect, store.meter, lambda: store.waiting),
             retention=figures,
             mcp=self.mcp.figures,
@@ -341,12 +352,6 @@ class Server(Standing):
     def _table(self) -> list[Route]:
         return self.routes.rows
 
-    def _hosts(self) -> frozenset[str]:
-        """The host names this server answers for."""
-        public = self.settings.url.split("://", 1)[-1].split("/", 1)[0].rsplit(":", 1)[0]
-        names = (*_LOOPBACK, self.settings.host, public, *self.settings.allowed_hosts)
-        return frozenset(name.lower() for name in names)
-
     async def open(self) -> None:
         """Opens the store, loads the registry, starts the workers. A first start makes an organisation."""
         await self.store.open()
@@ -355,6 +360,7 @@ class Server(Standing):
             await self._open_to_others()
         await load_registry(self.store, self.registry)
         await self._layer.load()
+        await self.approvals.book.open(self.store)
         await self._files.open(alone=not self.settings.database)
         if not self.registry.orgs():
             await self._org.first_org(self._first_org)
@@ -362,22 +368,8 @@ class Server(Standing):
         await asyncio.gather(self._org.sweep(""), self._retention.begin(), self._layer.writer.seed())
         work = [self._timers.work(), self.delivery.work(alone=not self.store.shared)]
         if self.store.shared:
-            work += [follow(self.store, self.wakeups), self._keep_saving()]
+            work += [follow(self.store, self.wakeups), self._keep_saving(PULSES, self._org.save_pulses)]
         self._workers = [asyncio.create_task(each) for each in work]
-
-    async def _keep_saving(self) -> None:
-        """Saves what agents say to this process: soon if they work on something else now, else with each sweep."""
-
-        async def look() -> Look[bool]:
-            try:
-                if await self._org.save_pulses():
-                    await self._clock.wait(self._closing.wait(), _SAVE_SECONDS)
-            except (StoreUnavailable, ServerBusy):
-                return Look(None, again_in=_RETRY_SECONDS)
-            return Look(None, again_in=self.settings.limits.sweep_seconds)
-
-        while not self.wakeups.closing:
-            await self.wakeups.until(PULSES, look, _DAY_SECONDS)
 
     async def login_link(self) -> str:
         """A link that lets the first owner of the first organisation in, once."""

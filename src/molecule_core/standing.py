@@ -3,19 +3,26 @@
 Above: `server`, which wires everything else to it. Below: store, ground.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from molecule_core.ground.clock import Clock, SystemClock
-from molecule_core.ground.errors import BadSettings, MoleculeError
+from molecule_core.ground.errors import BadSettings, MoleculeError, ServerBusy, StoreUnavailable
 from molecule_core.ground.ids import Ids, Randomness, SystemRandomness
 from molecule_core.ground.settings import Settings
 from molecule_core.store.bus import Bus, Link
 from molecule_core.store.database import Store
 from molecule_core.store.mirrors import Mirrors
 from molecule_core.store.sqlite import DATABASE_FILE, SqliteStore
-from molecule_core.store.wakeups import Wakeups
+from molecule_core.store.wakeups import Look, Wakeups
 
+# Between two saves of what agents say, so that other processes know it soon and the store is not busy with it.
+_SAVE_SECONDS = 1.0
+_DAY_SECONDS = 86_400.0
+# A store that does not answer is asked again after so long.
+_RETRY_SECONDS = 5.0
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _log = logging.getLogger("molecule.server")
 
 
@@ -29,6 +36,7 @@ class Standing:
         self._ids = Ids(self._clock, self._randomness)
         self.process = f"{self._randomness.bits(40):010x}"
         """Tells this process from others of the same store."""
+        self._closing = asyncio.Event()
         self.outdated: MoleculeError | None = None
         """Why this process can only end: a newer Molecule has brought the store forward."""
         self.when_outdated: Callable[[], None] = lambda: None
@@ -37,6 +45,27 @@ class Standing:
         self.bus: Bus | None = None
         self._mirrors = Mirrors(self.wakeups.ring)
         self.store = self._choose_store()
+
+    async def _keep_saving(self, key: str, save: Callable[[], Awaitable[bool]]) -> None:
+        """Saves what agents say to this process: soon if they work on something else now (`key` is rung), else with
+        each sweep."""
+
+        async def look() -> Look[bool]:
+            try:
+                if await save():
+                    await self._clock.wait(self._closing.wait(), _SAVE_SECONDS)
+            except (StoreUnavailable, ServerBusy):
+                return Look(None, again_in=_RETRY_SECONDS)
+            return Look(None, again_in=self.settings.limits.sweep_seconds)
+
+        while not self.wakeups.closing:
+            await self.wakeups.until(key, look, _DAY_SECONDS)
+
+    def _hosts(self) -> frozenset[str]:
+        """The host names this server answers for."""
+        public = self.settings.url.split("://", 1)[-1].split("/", 1)[0].rsplit(":", 1)[0]
+        names = (*_LOOPBACK, self.settings.host, public, *self.settings.allowed_hosts)
+        return frozenset(name.lower() for name in names)
 
     def _choose_store(self) -> Store:
         limits = self.settings.limits

@@ -110,6 +110,18 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "reader": (*INSIDE["reader"], "rules"),
         "writer": ("beginning", "steps", *INSIDE["writer"]),
     },
+    "approvals": {
+        # How one is shown, what is written to its parties, and what is set are apart from the steps, which the writer
+        # and who follows facts make commands of; `hands` makes all of them together for the server.
+        "items": ("model",),
+        "letters": ("model",),
+        "policies": ("model",),
+        "steps": ("items", "letters", "policies", "rules", "model"),
+        "hearing": ("steps", "rules", "model"),
+        "reader": (*INSIDE["reader"], "items", "policies"),
+        "writer": ("items", "policies", "steps", *INSIDE["writer"]),
+        "hands": ("hearing", "policies", "pruning", "reader", "steps", "writer", "model"),
+    },
     "messages": {
         "attachments": ("rules", "model"),
         # What has no content two agents can exchange for ever: a table of its own.
@@ -139,6 +151,8 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "settling": ("owing", "ticks", "rules", "model"),
         # What a row that enters a log brings with it; and the rows that a delegation leaves.
         "entering": ("ticks", "model"),
+        # The rows that an approval leaves.
+        "asking": ("entering", "facts", "results", "owing", "obligations", "model"),
         "results": ("attachments", "entering", "facts", "settling", "owing", "obligations", "ticks", "model"),
         "handing": ("settling", "owing", "telling", "ticks", "reader", "rules", "model"),
         "writer": (
@@ -147,6 +161,7 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
             "chains",
             "broadcasts",
             "entering",
+            "asking",
             "results",
             "facts",
             "settling",
@@ -158,6 +173,7 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "answers": ("obligations", "rules", "model"),
         "replies": (
             "writer",
+            "asking",
             "answers",
             "results",
             "attachments",
@@ -259,6 +275,7 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
 # The files that together are the one writer of a slice: only they may name statements that write.
 HANDS: dict[str, tuple[str, ...]] = {
     "delegations": ("writer", "beginning", "hearing", "steps", "pruning"),
+    "approvals": ("writer", "hearing", "steps", "pruning"),
     "messages": (
         "writer",
         "chains",

@@ -34,6 +34,10 @@ TABLES: dict[str, str] = {
     "delegation_keys": "delegations",
     "delegation_progress": "delegations",
     "delegation_history": "delegations",
+    "approvals": "approvals",
+    "approval_holders": "approvals",
+    "approval_keys": "approvals",
+    "approval_policies": "approvals",
     "memories": "memory",
     "memory_words": "memory",
     "memory_keys": "memory",
@@ -54,5 +58,6 @@ MIRRORED = frozenset(
         "sessions",
         "instruction_templates",
         "instruction_choices",
+        "approval_policies",
     )
 )

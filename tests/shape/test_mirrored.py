@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from molecule_core.access.reader import AccessReader
+from molecule_core.approvals.policies import PolicyBook
 from molecule_core.instructions.reader import TemplateMirror
 from molecule_core.org.reader import OrgMirror
 from molecule_core.store.queries import load_queries
@@ -12,7 +13,7 @@ from tests.requirements import requirement
 from tests.shape.guards.mirrored import find_unsaid_changes
 from tests.shape.planting import SOURCES, plant
 
-KINDS = frozenset((*OrgMirror.KINDS, *AccessReader.KINDS, *TemplateMirror.KINDS))
+KINDS = frozenset((*OrgMirror.KINDS, *AccessReader.KINDS, *TemplateMirror.KINDS, *PolicyBook.KINDS))
 QUERIES = "src/molecule_core/access/queries.sql"
 
 

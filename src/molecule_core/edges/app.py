@@ -139,7 +139,7 @@ class App:
         if call.caller is None:
             return asyncio.get_running_loop().create_task(self._identify_and_answer(call, done))
         try:
-            result = call.route.handler(call)
+            result = self._handled(call)
         except Exception as error:
             done(self._refused(error, call))
             return None
@@ -175,13 +175,25 @@ class App:
             caller = await self._look_up(call)
             call.standing = call.standing or self._counted(call, caller)
             await self._guards.identify(call, caller)
-            result = call.route.handler(call)
+            result = self._handled(call)
             if isinstance(result, Later):
                 await asyncio.wait((result.future,))
                 return self._settled(result, result.future, call)
             return result if isinstance(result, Answer) else await self._finished(call, result)
         except Exception as error:
             return self._refused(error, call)
+
+    def _handled(self, call: Call) -> Answer | Later | Coroutine[Any, Any, Answer]:
+        """What the handler makes of a call; of one that may need leave, once that is sure to be given."""
+        return self._with_leave(call) if self._guards.leave.concerns(call) else call.route.handler(call)
+
+    async def _with_leave(self, call: Call) -> Answer:
+        await self._guards.leave.check(call)
+        result = call.route.handler(call)
+        if isinstance(result, Later):
+            await asyncio.wait((result.future,))
+            return result.answer(result.future)
+        return result if isinstance(result, Answer) else await result
 
     async def _look_up(self, call: Call) -> Caller:
         try:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from molecule_core.access.model import ADMIN, Caller, Kind
 from molecule_core.access.reader import AccessReader
 from molecule_core.access.rules import may
+from molecule_core.edges.leave import Leave
 from molecule_core.edges.routes import Call, Reach, Route, Who
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import (
@@ -38,6 +39,7 @@ class Guards:
         org: OrgReader,
         hosts: frozenset[str],
         cookie: str,
+        leave: Leave,
         catch_up: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`catch_up`: where other processes change the store too, brings memory up to date."""
@@ -46,6 +48,8 @@ class Guards:
         self._hosts = hosts
         self._cookie = cookie.encode() + b"="
         self._catch_up = catch_up
+        self.leave = leave
+        """What must be approved before it is done."""
         self._good_hosts: set[bytes] = set()
 
     def check_host(self, host: bytes) -> None:

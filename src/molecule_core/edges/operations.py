@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from molecule_core.access.model import Kind
+from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.edges.live import Live
 from molecule_core.edges.routes import ADMIN, Answer, Call, Route, Who, json_answer
@@ -15,6 +16,7 @@ from molecule_core.ground.clock import Clock, others_first, rfc3339
 from molecule_core.ground.errors import InvalidField
 from molecule_core.ground.metrics import (
     CONTENT_TYPE,
+    ApprovalMeter,
     DelegationMeter,
     InstructionMeter,
     MessageMeter,
@@ -77,6 +79,8 @@ class Sources(NamedTuple):
     instructions: InstructionMeter
     delegations: DelegationReader
     ended: DelegationMeter
+    approvals: ApprovalReader
+    ruled: ApprovalMeter
     store: StoreFigures
     retention: RetentionFigures
     mcp: Callable[[], McpFigures]
@@ -126,6 +130,8 @@ class OperationsEdge:
             Sample("molecule_inbox_unhandled_max", largest),
             Sample("molecule_delegations_open", await self._from.delegations.open_in_all()),
             *self._from.ended.samples(),
+            Sample("molecule_approvals_open", await self._from.approvals.open_in_all()),
+            *self._from.ruled.samples(),
             *self._process(),
             *self._http(),
             *self._traffic(),

@@ -93,6 +93,19 @@ PROBLEMS: dict[type[MoleculeError], Problem] = {
     refusals.DelegationCycle: Problem("delegation_cycle", 409, _SERVER),
     refusals.DelegationOpen: Problem("delegation_open", 409, _SERVER),
     refusals.NotTheWorker: Problem("not_the_worker", 403, _SERVER),
+    refusals.DecideInstead: Problem("decide_instead", 409, _SERVER),
+    refusals.OwnApproval: Problem("own_approval", 403, _SERVER),
+    refusals.AlreadyDecided: Problem("already_decided", 409, _SERVER),
+    refusals.ApprovalMovedOn: Problem("approval_moved_on", 409, _SERVER),
+    refusals.ApprovalChanged: Problem("approval_changed", 409, _SERVER),
+    refusals.ApprovalEnded: Problem("approval_ended", 409, _SERVER),
+    refusals.NothingAsked: Problem("nothing_asked", 409, _SERVER),
+    refusals.NobodyAbove: Problem("nobody_above", 409, _SERVER),
+    refusals.TooManyQuestions: Problem("too_many_questions", 409, _SERVER),
+    refusals.ApprovalUsed: Problem("approval_used", 409, _SERVER),
+    refusals.NotApproved: Problem("not_approved", 409, _SERVER),
+    refusals.ApprovalNeeded: Problem("approval_needed", 403, _SERVER),
+    refusals.TooManyApprovals: Problem("too_many_approvals", 409, _SERVER),
     errors.ServerBusy: Problem("server_busy", 503, _SERVER),
     errors.StoreUnavailable: Problem("platform_unavailable", 503, _SERVER),
     errors.Unexpected: Problem("unexpected", 500, -32603),
@@ -110,6 +123,7 @@ SPOKEN_IN_JSON_RPC = (
     refusals.SelfDelegation,
     refusals.DelegationLimit,
     refusals.DelegationCycle,
+    refusals.DecideInstead,
 )
 """Refusals that answer a JSON-RPC request in its own language; all others are about the transport."""
 

@@ -132,6 +132,24 @@ class Limits(Struct, frozen=True, kw_only=True):
         Count, Meta(description="delegations that a limit stopped within a day, in a snapshot, the newest")
     ] = 50
     delegation_history_days: Annotated[Count, Meta(description="days that a row of delegation_history is kept")] = 90
+    approval_seconds: Annotated[Count, Meta(description="an approval expires, if nobody says when")] = 3600
+    approval_most_seconds: Annotated[Count, Meta(description="the same if somebody does, at most")] = 7 * 86_400
+    approval_level_seconds: Annotated[
+        Count, Meta(description="a workspace has so long to decide, then the next one is asked")
+    ] = 120
+    approval_use_seconds: Annotated[Count, Meta(description="an approved action may be done so long after")] = 86_400
+    approval_bytes: Annotated[Count, Meta(description="the details of one approval, canonical JSON")] = 8 << 10
+    approval_text_length: Annotated[
+        Count, Meta(description="a reason, a note or an answer of an approval, characters; cut")
+    ] = 2000
+    approval_questions: Annotated[Count, Meta(description="questions about one approval, then 409")] = 10
+    approvals_open: Annotated[Count, Meta(description="open approvals of one workspace, then 409")] = 50
+    approval_rows: Annotated[Count, Meta(description="approvals in one page of a list")] = 100
+    approvals_in_snapshot: Annotated[
+        Count, Meta(description="open approvals in a snapshot, the oldest; and ended ones, the newest")
+    ] = 500
+    approval_shown_seconds: Annotated[Count, Meta(description="an ended approval stays in snapshots")] = 3600
+    approval_rules: Annotated[Count, Meta(description="approval rules of one workspace, and grants, then 422")] = 100
     options: Annotated[Count, Meta(description="options that one question may offer")] = 10
     option_length: Annotated[Count, Meta(description="one such option, characters")] = 120
     shared_files: Annotated[Count, Meta(description="files that one workspace shares with its children")] = 32

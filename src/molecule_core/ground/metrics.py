@@ -62,6 +62,8 @@ FAMILIES: dict[str, Family] = {
         "counter", "delegations that have ended, by status and reason (`none`: completed)", ("status", "reason")
     ),
     "molecule_delegations_open": Family("gauge", "delegations that have not ended"),
+    "molecule_approvals_total": Family("counter", "approvals that have ended, by how", ("status",)),
+    "molecule_approvals_open": Family("gauge", "approvals that are not decided"),
     "molecule_heartbeats_total": Family("counter", "heartbeats and registrations"),
     "molecule_orgs": Family("gauge", "organisations"),
     "molecule_workspaces": Family("gauge", "living workspaces, by status", ("status",)),
@@ -197,6 +199,23 @@ class DelegationMeter:
     def samples(self) -> "Iterator[Sample]":
         """All of it."""
         yield from (Sample("molecule_delegations_total", count, labels) for labels, count in self._ended.items())
+
+
+class ApprovalMeter:
+    """How approvals have ended: each of `outcomes` is told from the start."""
+
+    __slots__ = ("_ended",)
+
+    def __init__(self, outcomes: Iterable[str]) -> None:
+        self._ended = Counter(dict.fromkeys(outcomes, 0))
+
+    def ended(self, status: str) -> None:
+        """One has ended."""
+        self._ended[status] += 1
+
+    def samples(self) -> "Iterator[Sample]":
+        """All of it."""
+        yield from (Sample("molecule_approvals_total", count, (status,)) for status, count in self._ended.items())
 
 
 class Sample(NamedTuple):

@@ -55,6 +55,77 @@ class DelegationOpen(MoleculeError):
     """this delegation has not ended: it is {status}. Wait for its end, or cancel it; then it can be begun again."""
 
 
+class DecideInstead(MoleculeError):
+    """this message asks for a decision, and no text is one: call decide_approval with approval_id {approval_id} and
+    approve, deny, escalate or more_info."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"approval_id": self.details["approval_id"]}
+
+
+class _Shown:
+    """A refusal that shows the approval as it stands."""
+
+    details: dict[str, Any]
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"approval": self.details["approval"]}
+
+
+class OwnApproval(MoleculeError):
+    """a workspace decides nothing that it has asked for itself. Wait for the decision, or withdraw the request."""
+
+
+class AlreadyDecided(_Shown, MoleculeError):
+    """this approval was decided before: {decided}. The first decision holds; the approval says whose it is."""
+
+
+class ApprovalMovedOn(_Shown, MoleculeError):
+    """this approval is not yours to decide any more: {what}. There is nothing left to do about it."""
+
+
+class ApprovalChanged(_Shown, MoleculeError):
+    """what was shown is not what stands there now (revision {revision}, action_hash {action_hash}). Read it again."""
+
+
+class ApprovalEnded(_Shown, MoleculeError):
+    """this approval has ended ({status}): nothing can be added to it or taken back. Ask anew if it is still needed."""
+
+
+class NothingAsked(_Shown, MoleculeError):
+    """nobody waits for an answer about this approval: {what}."""
+
+
+class NobodyAbove(_Shown, MoleculeError):
+    """this approval cannot be passed on: it waits for a person already. Approve it, deny it, or ask for more."""
+
+
+class TooManyQuestions(_Shown, MoleculeError):
+    """so many questions about one approval are enough ({limit}). Approve it, deny it, or pass it on."""
+
+
+class ApprovalUsed(_Shown, MoleculeError):
+    """this approval was used before, at {used_at}; each is good for one action. Ask anew for another one."""
+
+
+class NotApproved(_Shown, MoleculeError):
+    """this approval allows nothing: {why}."""
+
+
+class ApprovalNeeded(_Shown, MoleculeError):
+    """{action} needs an approval, by a rule of this workspace. {how}"""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"approval": self.details["approval"], "header": "X-Molecule-Approval"}
+
+
+class TooManyApprovals(MoleculeError):
+    """this workspace has {limit} approvals open already. Wait for decisions, or withdraw what is not needed."""
+
+
 class NotTheWorker(MoleculeError):
     """only the workspace that has the task may say this. Who gave it can cancel it, or update what it recorded."""
 

@@ -1,7 +1,8 @@
-"""What messages say has happened to one that carries a delegation; whoever follows hears it (store/followers.py).
+"""What messages say has happened to one that carries a delegation, or asks about an approval; whoever follows hears it
+(store/followers.py).
 
-Made only for messages of the kind `delegation`, so that all other traffic makes none. Each names the delegation by its
-id, which is the id of the message; times are microseconds. Above: the hands of this slice. Below: nothing.
+Made only for messages of those kinds, so that all other traffic makes none. Each names the delegation by its id, which
+is the id of the message; times are microseconds. Above: the hands of this slice. Below: nothing.
 """
 
 from typing import Any
@@ -74,6 +75,14 @@ class Answered(Struct, frozen=True):
     via: str
     declined: bool
     handled: bool
+    at: int
+
+
+class Explained(Struct, frozen=True):
+    """A workspace has answered a question about what it wants leave for. `message_id`: the message that asked."""
+
+    message_id: str
+    text: str
     at: int
 
 

@@ -13,12 +13,14 @@ from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
 from molecule_core.messages import attachments, rules, turns
-from molecule_core.messages.facts import Accepted, Answer, Answered, Delayed, GivenUp, Unsure
+from molecule_core.messages.facts import Accepted, Answer, Answered, Delayed, Explained, GivenUp, Unsure
 from molecule_core.messages.letters import Letters, state_of
 from molecule_core.messages.model import (
     ACKED,
     DEAD,
     EXPIRED,
+    KIND_ASKED,
+    KIND_DECIDED,
     KIND_USER,
     NOTIFY,
     REFUSED,
@@ -149,7 +151,12 @@ class Outcomes:
         leaves it open: such an agent has only said that it has the message."""
         if owed is None or not owed.is_open:
             return Facts([], [])
-        if turns.answer_text(answer):
+        if owed.kind == KIND_ASKED:  # no text is a decision; the time for it goes on
+            return Facts([], [])
+        said = turns.answer_text(answer)
+        if said and owed.kind == KIND_DECIDED:
+            return self._owing.answered(owed, now, None)._replace(risen=(Explained(owed.activity_id, said, now),))
+        if said:
             return self._owing.answered(owed, now, None if line is None else line.id)
         reason = turns.error_text(answer)
         return Facts([], []) if reason is None else self._owing.declined(owed, now, reason)

@@ -16,7 +16,17 @@ from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import plain_line
 from molecule_core.messages import rules
 from molecule_core.messages.facts import Handed
-from molecule_core.messages.model import ACK, ANSWERED, DECLINED, KIND_DELEGATION, OUTSIDE, OVERDUE, REQUEST, Shown
+from molecule_core.messages.model import (
+    ACK,
+    ANSWERED,
+    DECLINED,
+    KIND_ASKED,
+    KIND_DELEGATION,
+    OUTSIDE,
+    OVERDUE,
+    REQUEST,
+    Shown,
+)
 from molecule_core.messages.obligations import (
     SILENCE,
     Answers,
@@ -42,6 +52,7 @@ from molecule_core.wire.events import MessageOverdue
 
 # A timer that is due so soon may have gone off in another process, whose clock is a little ahead.
 _TIMER_MARGIN = 5 * SECOND
+_UNWATCHED = (KIND_DELEGATION, KIND_ASKED)
 _UNTOLD: dict[str, object] = dict.fromkeys(("template_org", "template", "version", "form", "tokens"))
 
 
@@ -108,14 +119,14 @@ class Owing:
         pushed: bool = False,
     ) -> Opened:
         """These rows are handed over now; `said` by their number, what was told with each. `pushed`: the server sends
-        them. A delegation has a deadline of its own: nobody watches for the answer to it."""
+        them. A delegation and an approval have deadlines of their own: nobody watches for the answer to them."""
         wanting = [row for row in rows if row.intent == REQUEST]
         if not wanting:
             return _NOTHING
         due = due_at(seat, self._limits, now)
         writes = [_opens(seat, row, now, due, said) for row in wanting]
         delegations = tuple((row.id, row.attempt or 1) for row in wanting if row.kind == KIND_DELEGATION)
-        watched = due if len(delegations) < len(wanting) else None
+        watched = due if any(row.kind not in _UNWATCHED for row in wanting) else None
         owed = self._watching(seat.id, writes, watched, now, {row.source_id for row in wanting})
         return owed._replace(facts=(Handed(seat.id, delegations, pushed, now),)) if delegations else owed
 
@@ -285,7 +296,7 @@ def _opens(
     seat: Workspace, row: Shown | Asked, now: int, due: int | None, said: Mapping[int, Told] | None = None
 ) -> Statement:
     """A message that wants an answer is handed over."""
-    due = None if row.kind == KIND_DELEGATION else due
+    due = None if row.kind in _UNWATCHED else due
     about = {"seq": row.seq, "activity_id": row.id, "source_id": row.source_id, **_said(said, row.seq)}
     return "open_obligation", {"workspace_id": seat.id, "org_id": seat.org_id, "now": now, "due_at": due, **about}
 

@@ -670,7 +670,7 @@ WHERE obligations.state = 'open';
 -- messages that want an answer and that a reader has passed without a claim: it has had them
 INSERT INTO obligations (workspace_id, seq, activity_id, org_id, source_id, state, handed_at, due_at, by_handle)
 SELECT a.workspace_id, a.seq, a.id, a.org_id, a.source_id, 'open', CAST(:now AS BIGINT),
-    CASE WHEN a.kind = 'delegation' THEN NULL ELSE CAST(:due_at AS BIGINT) END, 0
+    CASE WHEN a.kind IN ('delegation', 'approval_request') THEN NULL ELSE CAST(:due_at AS BIGINT) END, 0
 FROM activities a
 WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :floor AND a.seq <= :seq
     AND a.intent = 'request'
@@ -703,8 +703,9 @@ WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
             AND n.source_id IS NULL
     ),
     (
-        SELECT p.seq FROM obligations p
+        SELECT p.seq FROM obligations p JOIN activities q ON q.workspace_id = p.workspace_id AND q.seq = p.seq
         WHERE p.workspace_id = :workspace_id AND p.state = 'open' AND p.source_id IS NULL
+            AND (q.kind IS NULL OR q.kind <> 'approval_request')
         ORDER BY p.seq DESC LIMIT 1
     )
 );
@@ -722,8 +723,9 @@ WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
             AND n.source_id = :source_id
     ),
     (
-        SELECT p.seq FROM obligations p
+        SELECT p.seq FROM obligations p JOIN activities q ON q.workspace_id = p.workspace_id AND q.seq = p.seq
         WHERE p.workspace_id = :workspace_id AND p.state = 'open' AND p.source_id = :source_id
+            AND (q.kind IS NULL OR q.kind <> 'approval_request')
         ORDER BY p.seq DESC LIMIT 1
     )
 );

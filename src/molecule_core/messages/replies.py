@@ -23,14 +23,18 @@ from molecule_core.ground.errors import (
     WorkspaceRemoved,
 )
 from molecule_core.ground.ids import Ids
+from molecule_core.ground.refusals import DecideInstead
 from molecule_core.ground.text import shorten
 from molecule_core.messages import attachments, rules
 from molecule_core.messages.answers import Out, draft_of, first_of, out_of, receipt_of, stale, with_answer
+from molecule_core.messages.asking import approval_of
 from molecule_core.messages.facts import Answer
 from molecule_core.messages.handles import parse
 from molecule_core.messages.model import (
     ANSWERED,
     DECLINED,
+    KIND_ASKED,
+    KIND_DECIDED,
     KIND_DELEGATION,
     KIND_PEER,
     SEND,
@@ -124,7 +128,9 @@ class Replies:
 
     async def answer(self, asked: Asked, out: Out, *, progress: bool, own_row: bool = False) -> Replied:
         """Sends what answers a message by its handle; `own_row`: and notes it in the sender's own log, if it goes to a
-        peer. Raises HandleOfAnother, and as `reply`."""
+        peer. Raises HandleOfAnother, DecideInstead, and as `reply`."""
+        if not progress:
+            _check_text_answers(asked)
         key = out.dedupe_key if progress else f"reply:{asked.handle}"
         return await self._run(asked, replace(out, dedupe_key=key), partial(self._answering, asked, progress, own_row))
 
@@ -148,7 +154,7 @@ class Replies:
             return with_answer(written, Replied(None, asked, "", acknowledged=False))
         told = Replied(written.answer, asked, "open" if progress else state, acknowledged=not progress)
         done = with_answer(written, told)
-        if own_row and isinstance(out, Draft):
+        if own_row and isinstance(out, Draft) and asked.kind != KIND_DECIDED:
             joined(done, (yield from self._own_row(asked, out)))
         return joined(done, Facts(handled.writes, handled.events, handled.rings))
 
@@ -160,6 +166,9 @@ class Replies:
 
         Raises UnknownHandle, StaleHandle, and what sending raises."""
         asked = await self.asked(workspace_id, handle)
+        _check_text_answers(asked)
+        if asked.kind == KIND_DECIDED:  # who wants leave and says nothing more has said that
+            return await self.reply(workspace_id, handle, [{"kind": "text", "text": reason}], key=None)
         metadata = {"in_reply_to": asked.id, "declined": True}
         out = out_of(asked, [{"kind": "text", "text": reason}], metadata, f"decline:{asked.handle}")
         return await self._run(asked, out, partial(self._declining, asked, reason))
@@ -222,7 +231,7 @@ class Replies:
     def _keeping(self, asked: Asked, text: str, out: Out) -> Decision[str]:
         sends = self._org.living(asked.workspace_id).send_drafts
         owed, opens = yield from self._owed(asked, ends=sends)
-        if owed is None or (opens.writes and (yield from self._is_over(asked))):
+        if owed is None or asked.kind == KIND_ASKED or (opens.writes and (yield from self._is_over(asked))):
             return WriteSet("")
         if not owed.is_open or owed.draft == text:
             return WriteSet(owed.standing)
@@ -353,6 +362,12 @@ class Replies:
         )
         event = Event("ACTIVITY_LOGGED", asked.workspace_id, "activity", activity_id, at=now)
         return Facts([("insert_activity", row)], [event], (log_key(asked.workspace_id),))
+
+
+def _check_text_answers(asked: Asked) -> None:
+    """Raises DecideInstead for what asks for a decision: no text is one."""
+    if asked.kind == KIND_ASKED:
+        raise DecideInstead(approval_id=approval_of(asked.id))
 
 
 def _is_late(asked: Asked, owed: Obligation | None) -> bool:

@@ -21,7 +21,7 @@ from molecule_core.ground.text import is_client_id, shorten
 from molecule_core.instructions.model import Choice, Facts, Form, Rendered, Seat
 from molecule_core.instructions.render import Renderer, seat_of
 from molecule_core.messages.handles import handle_of
-from molecule_core.messages.model import KIND_DELEGATION, KIND_USER, Shown
+from molecule_core.messages.model import KIND_ASKED, KIND_DELEGATION, KIND_USER, Shown
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, Decision, Read, Step, Store, WriteSet
@@ -154,8 +154,8 @@ class Telling:
 
     def due(self, workspace: Workspace, row: Shown, now: int) -> int | None:
         """Until when an answer is due that is asked for now (microseconds); None: nobody watches, or none is. Nobody
-        watches for the answer to a delegation, which has hours."""
-        if row.kind == KIND_DELEGATION:
+        watches for the answer to a delegation, which has hours, or to an approval, which moves on."""
+        if row.kind in (KIND_DELEGATION, KIND_ASKED):
             return None
         seconds = self._limits.reply_seconds if workspace.reply_seconds is None else workspace.reply_seconds
         return now + seconds * SECOND if row.intent == _REQUEST and seconds > 0 else None

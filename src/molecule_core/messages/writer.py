@@ -11,14 +11,18 @@ from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import InboxFull, MayNotTalk, TalkToUserDisabled
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.refusals import DecideInstead
 from molecule_core.ground.text import shorten
 from molecule_core.messages import attachments, rules
+from molecule_core.messages.asking import approval_of, explained
 from molecule_core.messages.broadcasts import Broadcasts
 from molecule_core.messages.chains import Chains
 from molecule_core.messages.entering import logged, with_its_delivery
 from molecule_core.messages.facts import Answer, Progressed, Returned
 from molecule_core.messages.lineage import BEGINS
 from molecule_core.messages.model import (
+    KIND_ASKED,
+    KIND_DECIDED,
     KIND_DELEGATION,
     KIND_PEER,
     KIND_USER,
@@ -127,6 +131,9 @@ class MessageWriter:
         owed = None if answers is None or answers.progress else answers.owed
         if answers is not None and owed is not None and owed.kind == KIND_DELEGATION:
             return (yield from self._ending(target, draft, answers, owed, hashed))
+        if answers is not None and owed is not None and owed.kind in (KIND_ASKED, KIND_DECIDED):
+            said = Answer("", draft.sender.key, draft.message["parts"], draft.text, draft.dedupe_key, hashed, None)
+            return (yield from self._explaining(target.org_id, answers, owed, said))
         most_inbound = yield from self._room_in(workspace_id)
         link = BEGINS
         if sender.workspace_id is not None and answers is not None:
@@ -196,6 +203,15 @@ class MessageWriter:
         opens = answers.opens
         return answered(self._owing, owed, said, "message", now, handled=False, declined=declined, opens=opens)
 
+    def _explaining(self, org_id: str, answers: Answers, owed: Obligation, said: Answer) -> Decision[Receipt]:
+        """What a workspace says to a question about an approval goes to the approval. Who is to decide on one decides,
+        and answers nothing. Raises DecideInstead."""
+        if owed.kind == KIND_ASKED:
+            raise DecideInstead(approval_id=approval_of(owed.activity_id))
+        sent = yield from attachments.looked_up(said.parts, org_id, owed.workspace_id)
+        whole = msgspec.structs.replace(said, id=self._ids.new(), parts=sent.parts, context_id=owed.context_id)
+        return (yield from explained(self._owing, owed, whole, self._clock.now(), opens=answers.opens))
+
     def _with_its_answer(
         self, written: WriteSet[Receipt], answers: Answers | None, activity: Activity
     ) -> WriteSet[Receipt]:
@@ -256,8 +272,6 @@ class MessageWriter:
     ) -> Decision[Receipt]:
         """The decision to write to the user; `answers`: what it was found to answer. Raises NotAlone."""
         target, sender = self._org.living(workspace_id), f"workspace:{workspace_id}"
-        if not target.talk_to_user_enabled:
-            raise TalkToUserDisabled
         hashed = rules.hash_of_parts(workspace_id, line.parts)
         if line.dedupe_key is not None:
             twins = yield Read("find_twin", {"sender": sender, "dedupe_key": line.dedupe_key})
@@ -265,6 +279,12 @@ class MessageWriter:
                 return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=line.dedupe_key))
         if answers is None:
             answers = yield from self._owing.answers(target, None, line.metadata, alone=alone)
+        owed = None if answers.progress else answers.owed
+        if owed is not None and owed.kind in (KIND_ASKED, KIND_DECIDED):
+            said = Answer("", sender, line.parts, rules.text_of(line.parts), line.dedupe_key, hashed, None)
+            return (yield from self._explaining(target.org_id, answers, owed, said))
+        if not target.talk_to_user_enabled:
+            raise TalkToUserDisabled
         link = yield from self.chains.place(target.org_id, workspace_id, answers.named)
         if isinstance(link, WriteSet):
             return link

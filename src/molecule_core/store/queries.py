@@ -23,7 +23,17 @@ from msgspec import Struct
 Dialect = Literal["sqlite", "postgres"]
 Params = Mapping[str, Any] | Struct
 
-ROOMS_WITH_QUERIES = ("store", "access", "org", "messages", "memory", "prompts", "instructions", "delegations")
+ROOMS_WITH_QUERIES = (
+    "store",
+    "access",
+    "org",
+    "messages",
+    "memory",
+    "prompts",
+    "instructions",
+    "delegations",
+    "approvals",
+)
 _HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _MIRROR_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)
 _MIRRORED = re.compile(r"^-- mirrored: (\w+) by (\w+)\n", re.MULTILINE)

@@ -7,6 +7,7 @@ says by its `seq` and its entity's `rev` whether it is in the snapshot already.
 import msgspec
 
 from molecule_core.access.model import Caller
+from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.ground.clock import Clock, rfc3339
 from molecule_core.ground.limits import Limits
@@ -35,6 +36,7 @@ class SnapshotReader:
         org: OrgReader,
         messages: MessageReader,
         delegations: DelegationReader,
+        approvals: ApprovalReader,
         *,
         clock: Clock,
         limits: Limits,
@@ -44,6 +46,7 @@ class SnapshotReader:
         self._org = org
         self._messages = messages
         self._delegations = delegations
+        self._approvals = approvals
         self._clock = clock
         self._most_delegations = limits.delegations_in_snapshot
         self._most_refusals = limits.refusals_in_snapshot
@@ -70,6 +73,7 @@ class SnapshotReader:
             unanswered=await self._messages.unanswered(org_id),
             delegations=await self._delegations.open_shown(org_id, self._most_delegations),
             refusals=await self._delegations.refused_shown(org_id, as_of, self._most_refusals),
+            approvals=await self._approvals.shown(org_id),
         )
 
     def _workspace(self, workspace: Workspace) -> SnapshotWorkspace:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+from molecule_core.wire.approvals import ApprovalItem, PoliciesChanged
 from molecule_core.wire.delegations import (
     DelegationComplete,
     DelegationFailed,
@@ -395,6 +396,16 @@ EVENTS: dict[str, EventShape] = {
     "DELEGATION_COMPLETE": EventShape("workspace", DelegationComplete),
     "DELEGATION_FAILED": EventShape("workspace", DelegationFailed),
     "DELEGATION_REFUSED": EventShape("workspace", DelegationRefused),
+    "APPROVAL_REQUESTED": EventShape("workspace", ApprovalItem),
+    "APPROVAL_ESCALATED": EventShape("workspace", ApprovalItem),
+    "APPROVAL_INFO_REQUESTED": EventShape("workspace", ApprovalItem),
+    "APPROVAL_ANSWERED": EventShape("workspace", ApprovalItem),
+    "APPROVAL_APPROVED": EventShape("workspace", ApprovalItem),
+    "APPROVAL_DENIED": EventShape("workspace", ApprovalItem),
+    "APPROVAL_EXPIRED": EventShape("workspace", ApprovalItem),
+    "APPROVAL_WITHDRAWN": EventShape("workspace", ApprovalItem),
+    "APPROVAL_USED": EventShape("workspace", ApprovalItem),
+    "APPROVAL_POLICIES_UPDATED": EventShape("workspace", PoliciesChanged),
     "MEMORY_WRITTEN": EventShape("workspace", MemoryWritten),
     "MEMORY_FORGOTTEN": EventShape("workspace", MemoryForgotten),
     "SHARED_CONTEXT_UPDATED": EventShape("children", SharedContextUpdated),

@@ -5,6 +5,7 @@ Event frames carry `event`; all other frames carry `type`. Clients that know onl
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from molecule_core.wire.approvals import ApprovalItem
 from molecule_core.wire.delegations import Progress
 from molecule_core.wire.events import WorkspaceView
 
@@ -201,6 +202,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """Open ones, newest first, as many as the limit allows."""
     refusals: list[SnapshotRefusal]
     """Of the last day, newest first, as many as the limit allows."""
+    approvals: list[ApprovalItem]
+    """Open ones, oldest first, then those that have ended lately, newest first; as many as the limit allows."""
 
 
 class Session(Struct, frozen=True):

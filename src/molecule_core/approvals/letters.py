@@ -1,0 +1,80 @@
+"""What is written to who is to decide, and to who waits for the decision. Pure.
+
+What the requester wrote stands behind what the server says, and is named as what it is.
+"""
+
+from typing import Any
+
+from molecule_core.approvals.model import Approval
+from molecule_core.ground.clock import rfc3339
+from molecule_core.messages.asking import Letter
+from molecule_core.messages.model import INFORM, KIND_ASKED, KIND_DECIDED, REQUEST
+from molecule_core.wire.approvals import Party
+
+
+def request_letter(row: Approval, number: int, answer: str) -> Letter:
+    """To the holder. `answer`: what the requester has said to the last question."""
+    lines = [
+        f"{row.requester_name} asks for your approval.",
+        f"Decide with decide_approval: approval_id {row.id}, decision approve, deny, escalate or more_info, "
+        f"revision {row.revision}, action_hash {row.action_hash}.",
+        f"Without a decision it goes on to the next one above, and expires at {rfc3339(row.expires_at)}.",
+        "",
+        f"What {row.requester_name} wrote:",
+        f"Action: {row.action}",
+    ]
+    lines += [f"Reason: {row.reason}"] if row.reason else []
+    lines += [f"Cost: {row.cost:g}"] if row.cost is not None else []
+    lines.append(f"Details: {row.effective}")
+    lines += [f"Answer to the question: {answer}"] if answer else []
+    return _letter(row, number, KIND_ASKED, REQUEST, row.workspace_id, None, "\n".join(lines))
+
+
+def question_letter(row: Approval, number: int, by: Party, note: str) -> Letter:
+    """To the requester, who is asked for more."""
+    text = (
+        f"{by.name or 'A person'} wants to know more before deciding on your approval {row.id} ({row.action}). "
+        f"Reply to this message; the approval then goes back to be decided.\n\nThe question:\n{note}"
+    )
+    return _letter(row, number, KIND_DECIDED, REQUEST, *_from(by), text)
+
+
+def decision_letter(row: Approval, number: int, by: Party, note: str) -> Letter:
+    """To the requester, who waits for it."""
+    ways = {
+        "approved": f"was approved. Do exactly this, once (action_hash {row.action_hash}), and use the approval first.",
+        "denied": "was denied. Do not do it.",
+        "expired": "has expired without a decision, which means no. Do not do it.",
+        "withdrawn": "was withdrawn.",
+    }
+    text = f"Your approval {row.id} ({row.action}) {ways[row.status.value]}"
+    if row.edited is not None and row.status.value == "approved":
+        text += f"\n\nThe details were changed to: {row.edited}"
+    if note:
+        text += f"\n\n{by.name or 'A person'} says:\n{note}"
+    return _letter(row, number, KIND_DECIDED, INFORM, *_from(by), text)
+
+
+def _from(by: Party) -> tuple[str | None, Party | None]:
+    return (by.id, None) if by.kind == "workspace" else (None, by if by.kind == "person" else None)
+
+
+def _letter(
+    row: Approval, number: int, kind: str, intent: str, source_id: str | None, person: Party | None, text: str
+) -> Letter:
+    metadata: dict[str, Any] = {
+        "approval_id": row.id,
+        "status": row.status.value,
+        "revision": row.revision,
+        "action_hash": row.action_hash,
+    }
+    return Letter(
+        id=f"{row.id}.{number}",
+        kind=kind,
+        intent=intent,
+        source_id=source_id,
+        user_id=None if person is None else person.id,
+        user_name=None if person is None else person.name,
+        text=text,
+        metadata=metadata,
+    )

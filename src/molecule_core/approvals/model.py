@@ -1,0 +1,311 @@
+"""Approvals: what is asked, who is asked, how it stands, and what is noted of it."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.wire.approvals import Grant, Hop, Party, Policy, Rule, Ruling
+
+APPROVAL = "approval"
+"""The kind of the timer that looks after an approval; its key is `organisation/approval`."""
+TOOL = "tool:"
+"""The actions that are calls of the server's own tools begin so."""
+
+
+class Status(StrEnum):
+    """How an approval stands."""
+
+    PENDING = "pending"
+    INFO = "info_requested"
+    APPROVED = "approved"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it stands so for good."""
+        return self not in (Status.PENDING, Status.INFO)
+
+
+class Fact(StrEnum):
+    """What can happen to an approval."""
+
+    MOVED = "moved"
+    """Somebody else is asked now, or nobody but a person."""
+    QUESTION = "question"
+    """Who is to decide wants to know more."""
+    ANSWER = "answer"
+    """The requester has said more."""
+    APPROVE = "approve"
+    DENY = "deny"
+    EXPIRE = "expire"
+    WITHDRAW = "withdraw"
+    USE = "use"
+
+
+class Decision(StrEnum):
+    """What somebody who is asked can say."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    ESCALATE = "escalate"
+    MORE_INFO = "more_info"
+
+
+class Kind(StrEnum):
+    """What sort of somebody is a party of an approval."""
+
+    PERSON = "person"
+    WORKSPACE = "workspace"
+    RULE = "rule"
+    CLOCK = "clock"
+    SERVER = "server"
+    REQUESTER = "requester"
+    NOBODY = "none"
+
+
+class Row(NamedTuple):
+    """What a fact does in one status: how the approval stands then, and the event that tells it."""
+
+    status: Status
+    event: str
+
+
+class Approval(Struct, frozen=True, kw_only=True):
+    """One row, in the order of its columns. Times in microseconds. store/schema.sql says what the columns mean."""
+
+    org_id: str
+    id: str
+    workspace_id: str
+    requester_name: str
+    status: Status
+    open: int
+    revision: int
+    rev: int
+    action: str
+    reason: str
+    proposed: str
+    edited: str | None
+    action_hash: str
+    cost: float | None
+    task_id: str | None
+    source: str
+    tool: str | None
+    risk: str
+    holder_id: str | None
+    holder_name: str
+    for_person: int
+    asker: str | None
+    messages: int
+    message_id: str | None
+    message_seq: int | None
+    question_seq: int | None
+    asked: str
+    policy: str
+    path: str
+    decided: str | None
+    created_at: int
+    updated_at: int
+    expires_at: int
+    level_at: int | None
+    settled_at: int | None
+    used_at: int | None
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Approval":
+        """A row as the queries select it."""
+        columns: dict[str, Any] = dict(zip(cls.__struct_fields__, row, strict=True))
+        columns["status"] = Status(columns["status"])
+        return cls(**columns)
+
+    @property
+    def key(self) -> str:
+        """The key of its timer."""
+        return f"{self.org_id}/{self.id}"
+
+    @property
+    def effective(self) -> str:
+        """What is decided about, as JSON: the edited details, if somebody has edited them."""
+        return self.proposed if self.edited is None else self.edited
+
+    @property
+    def hops(self) -> list[Hop]:
+        """All that has happened, in order."""
+        return msgspec.json.decode(self.path, type=list[Hop])
+
+    @property
+    def had(self) -> list[str]:
+        """The workspaces that were asked, in order."""
+        return msgspec.json.decode(self.asked, type=list[str])
+
+    @property
+    def ruling(self) -> Ruling | None:
+        """The decision, if there is one."""
+        return None if self.decided is None else msgspec.json.decode(self.decided, type=Ruling)
+
+    @property
+    def asking(self) -> Party | None:
+        """Who waits for the requester to say more."""
+        return None if self.asker is None else msgspec.json.decode(self.asker, type=Party)
+
+    @property
+    def policies(self) -> list[Policy]:
+        """Why it went as it did."""
+        return msgspec.json.decode(self.policy, type=list[Policy])
+
+    @property
+    def stands(self) -> "Stands":
+        """What decides what somebody may do to it."""
+        said, asker = self.ruling, self.asking
+        return Stands(
+            requester_id=self.workspace_id,
+            status=self.status,
+            revision=self.revision,
+            action_hash=self.action_hash,
+            holder_id=self.holder_id,
+            asked=frozenset(self.had),
+            escalated=frozenset(hop.by.id for hop in self.hops if hop.what == "escalated"),
+            asker=None if asker is None else (asker.kind, asker.id),
+            decided=None if said is None else (said.decision, said.by.kind, said.by.id),
+        )
+
+
+class Stands(NamedTuple):
+    """As much of an approval as decides what somebody may do to it."""
+
+    requester_id: str
+    status: Status
+    revision: int
+    action_hash: str
+    holder_id: str | None
+    asked: frozenset[str]
+    escalated: frozenset[str]
+    asker: tuple[str, str] | None
+    decided: tuple[str, str, str] | None
+
+
+class Decider(NamedTuple):
+    """Who decides, as the credential proves it: a person (whose role the edge has looked at), or a workspace."""
+
+    kind: Kind
+    id: str
+
+
+class Wish(NamedTuple):
+    """What somebody decides, and about what: the revision and the hash that it was shown."""
+
+    decision: Decision
+    revision: int | None = None
+    action_hash: str | None = None
+
+
+class Verdict(StrEnum):
+    """Whether a decision holds."""
+
+    DONE = "done"
+    REPEATED = "repeated"
+    """The same somebody has said the same before."""
+    OWN = "own"
+    """Nobody decides what it has asked for itself."""
+    STRANGER = "stranger"
+    """It was never asked."""
+    DECIDED = "decided"
+    """Somebody was first."""
+    MOVED_ON = "moved_on"
+    """Somebody else is asked now."""
+    WAITS = "waits"
+    """A question is open already."""
+    CHANGED = "changed"
+    """What was shown is not what stands there now."""
+    NOWHERE = "nowhere"
+    """There is nobody above."""
+
+
+class Usable(StrEnum):
+    """Whether an approval can be used."""
+
+    YES = "yes"
+    USED = "used"
+    NOT_APPROVED = "not_approved"
+    CHANGED = "changed"
+    LAPSED = "lapsed"
+
+
+class Standing(StrEnum):
+    """What the standing authority of a workspace says of an action."""
+
+    COVERS = "covers"
+    EXCEEDS = "exceeds"
+    """It speaks of such actions, and this one is beyond it."""
+    SILENT = "silent"
+
+
+class Above(NamedTuple):
+    """A workspace above the requester. `reachable`: its agent can be asked."""
+
+    id: str
+    name: str
+    why_not: str
+    is_root: bool
+    standing: Standing = Standing.SILENT
+
+
+class Turn(NamedTuple):
+    """Who is asked next: a workspace, or None for a person alone. `skipped`: who could not be, and why. `decides`: its
+    standing authority approves without asking."""
+
+    holder: Above | None
+    for_person: bool
+    skipped: tuple[tuple[Above, str], ...]
+    decides: bool = False
+
+
+class Policies(Struct, frozen=True):
+    """What owners and operators have set for one workspace."""
+
+    rules: tuple[Rule, ...] = ()
+    grants: tuple[Grant, ...] = ()
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What a workspace wants to be allowed. `key`: what the caller calls its request."""
+
+    workspace_id: str
+    action: str
+    reason: str = ""
+    details: dict[str, Any] = {}
+    cost: float | None = None
+    expires_in: int | None = None
+    task_id: str | None = None
+    key: str | None = None
+    source: str = "api"
+    tool: str | None = None
+    risk: tuple[str, ...] = ()
+    policy: tuple[Policy, ...] = ()
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """A decision with its words: `details` are the edited ones; `session`: a short name of the credential, no secret of
+    which is in it."""
+
+    wish: Wish
+    by: Party
+    note: str = ""
+    details: dict[str, Any] | None = None
+    session: str | None = None
+
+
+class Opened(Struct, frozen=True):
+    """An approval that was asked for; `hit`: it was there already."""
+
+    row: Approval
+    hit: bool = False
+
+
+def wake_key(org_id: str, approval_id: str) -> str:
+    """The wake-up key of who waits for an approval."""
+    return f"approval:{org_id}/{approval_id}"
