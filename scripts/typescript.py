@@ -11,7 +11,18 @@ from types import ModuleType
 
 from msgspec import NODEFAULT, Struct, inspect
 
-from molecule_core.wire import activity, delegations, envelope, events, figures, hosts, live, templates
+from molecule_core.wire import (
+    activity,
+    approvals,
+    delegations,
+    envelope,
+    events,
+    figures,
+    hosts,
+    live,
+    prompts,
+    templates,
+)
 from molecule_core.wire.events import EVENTS
 
 FROM_THE_PAGE = (live.Subscribe,)
@@ -37,7 +48,7 @@ def page() -> Iterator[str]:
         "The protocol of the live channel that this page speaks; a server with a newer one asks for a reload."
     )
     yield f"export const PROTOCOL = {live.PROTOCOL};"
-    modules = (events, delegations, envelope, activity, live, hosts, templates, figures)
+    modules = (events, delegations, approvals, prompts, envelope, activity, live, hosts, templates, figures)
     shapes = [shape for module in modules for shape in structs_of(module)]
     for shape in shapes:
         yield from interface(shape)

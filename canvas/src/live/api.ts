@@ -49,8 +49,8 @@ const PATIENCE_MS = 20_000;
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** The server gives no more of them at once. */
-const MOST_APPROVALS = 100;
+/** So many pages of what is not decided are read at once. */
+const MOST_PAGES = 10;
 
 /** A message to a workspace, by its row in the log. */
 export interface Asked {
@@ -150,12 +150,19 @@ export class Api {
 
   /** All that are open, also those that no person has to decide. */
   async pendingApprovals(orgId: string): Promise<Approval[]> {
-    return approvalsOf(await this.ask("GET", `/approvals/pending?org=${encodeURIComponent(orgId)}&limit=${MOST_APPROVALS}`));
+    const all: Approval[] = [];
+    for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+      const after = all.at(-1) === undefined ? "" : `&after=${encodeURIComponent(all.at(-1)?.id ?? "")}`;
+      const page = await this.ask("GET", `/approvals/pending?org=${encodeURIComponent(orgId)}${after}`);
+      all.push(...approvalsOf(page));
+      if (members(page)?.["reached_end"] !== false) break;
+    }
+    return all;
   }
 
   /** The newest that a workspace asked, or was asked. */
   async approvalsOf(workspaceId: string): Promise<Approval[]> {
-    return approvalsOf(await this.ask("GET", `${seat(workspaceId)}/approvals?role=any&limit=${MOST_APPROVALS}`));
+    return approvalsOf(await this.ask("GET", `${seat(workspaceId)}/approvals?role=any`));
   }
 
   async approval(workspaceId: string, id: string): Promise<Approval> {
@@ -167,10 +174,6 @@ export class Api {
     const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
     const decision = { decision: verdict, revision, action_hash: actionHash, ...words };
     return known(await this.ask("POST", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
-  }
-
-  async withdrawApproval({ workspaceId, id }: Pick<Approval, "workspaceId" | "id">): Promise<Approval> {
-    return known(await this.ask("POST", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}/withdraw`, {}));
   }
 
   /** Sends what an agent said and did not send, as the agent's answer: in other words if they were changed. */

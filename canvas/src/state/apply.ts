@@ -374,7 +374,7 @@ const CHANGES = new Map<string, Change>([
   ["APPROVAL_EXPIRED", asked],
   ["APPROVAL_WITHDRAWN", asked],
   ["APPROVAL_USED", asked],
-  ["APPROVAL_POLICIES_CHANGED", nothing],
+  ["APPROVAL_POLICIES_UPDATED", nothing],
   ["MEMORY_WRITTEN", nothing],
   ["MEMORY_FORGOTTEN", nothing],
   ["SHARED_CONTEXT_UPDATED", nothing],

@@ -1,7 +1,7 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { EventFrame } from "../wire";
+import type { EventFrame, Snapshot } from "../wire";
 import { applyAll } from "./apply";
 import { approvalLists, approvalOf, approvalsIn, isAsked, placedAmong, withApprovals, type Approval, type Approvals } from "./approvals";
 import { approvalRow, LIVES, type Row } from "./approvals.testing";
@@ -52,7 +52,7 @@ test("old snapshot and events come to the same as a new snapshot, wherever it wa
       const cut = pick % (rows.length + 1);
       const now = new Map<string, Row["item"]>();
       for (const { item } of rows.slice(0, cut)) now.set(item["approval_id"] as string, item);
-      const snapshot = { ...new ModelServer().snapshot(), as_of: cut, approvals: [...now.values()] };
+      const snapshot = { ...new ModelServer().snapshot(), as_of: cut, approvals: [...now.values()] } as unknown as Snapshot;
       const later = applyAll(applySnapshot(null, snapshot), frames(rows));
       expect(later.approvals).toEqual(applyAll(EMPTY, frames(rows)).approvals);
       expect(later.unknownEvents).toBe(0);
@@ -63,7 +63,7 @@ test("old snapshot and events come to the same as a new snapshot, wherever it wa
 
 test("an open one that a new snapshot does not know is gone, an ended one stays", () => {
   const [open, denied] = [approvalRow("p1"), approvalRow("p2", { status: "denied", seq: 4 })];
-  const before = applySnapshot(null, { ...new ModelServer().snapshot(), approvals: [open, denied] } as never);
+  const before = applySnapshot(null, { ...new ModelServer().snapshot(), approvals: [open, denied] } as unknown as Snapshot);
   expect([...before.approvals.keys()]).toEqual(["p1", "p2"]);
   expect([...applySnapshot(before, new ModelServer().snapshot()).approvals.keys()]).toEqual(["p2"]);
 });

@@ -171,6 +171,7 @@ export class ModelServer {
       unanswered: this.duties.unanswered(),
       delegations: this.works.open(),
       refusals: [],
+      approvals: [],
     };
   }
 
