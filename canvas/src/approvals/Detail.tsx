@@ -165,7 +165,7 @@ function Head({ approval }: { approval: Approval }) {
       )}
       {(risk.length > 0 || cost !== null) && (
         <ul className={css.risks} aria-label="Mind">
-          {risk.map((each) => (
+          {risk.filter((each) => each !== "cost").map((each) => (
             <li key={each} className={css.risk}>
               <Icon name="warning" size={14} />
               <bdi>{plainly(each)}</bdi>
@@ -216,17 +216,11 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
 }
 
 function Step({ hop }: { hop: Hop }) {
-  const { who, did, to } = stepWords(hop);
+  const { who, did } = stepWords(hop);
   return (
     <li>
       <span>
         <bdi className={css.name}>{who}</bdi> {did}
-        {to !== null && (
-          <>
-            {" "}
-            → <bdi className={css.name}>{to}</bdi>
-          </>
-        )}
       </span>
       <time dateTime={hop.at} title={absolute(hop.at)} className={css.time}>
         {exact(hop.at)}

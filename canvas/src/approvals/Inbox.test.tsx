@@ -60,13 +60,13 @@ async function pass(ms: number): Promise<void> {
 
 test("a request shows who asks for what and why, its way, its time, and what happens either way", async () => {
   const path = [
-    { at: "2026-03-01T12:00:00Z", what: "requested", by: { kind: "workspace", id: "a", name: "Agent a" }, holder: { kind: "workspace", id: "b", name: "Lead" }, why: "", note: "" },
-    { at: "2026-03-01T12:00:10Z", what: "escalated", by: { kind: "workspace", id: "b", name: "Lead" }, holder: { kind: "person", id: null, name: "" }, why: "it said so", note: "not <b>mine</b>" },
+    { at: "2026-03-01T12:00:00Z", what: "asked", by: { kind: "server", id: "", name: "" }, holder: { kind: "workspace", id: "b", name: "Lead" }, why: "", note: "" },
+    { at: "2026-03-01T12:00:10Z", what: "escalated", by: { kind: "workspace", id: "b", name: "" }, holder: { kind: "workspace", id: "b", name: "Lead" }, why: "it said so", note: "not <b>mine</b>" },
   ];
   const made = bench({ approvals: [one("p1", { path, risk: ["production"], cost: 12.5, policy: [{ kind: "rule", text: "deploy* needs leave" }] })] });
   await shown(made, { open: "p1" });
   const request = screen.getByRole("article", { name: "Request" });
-  for (const words of ["Agent a", "deploy", "It is tested", "production", "Costs 12.5", "deploy* needs leave", "Lead passed it on → a person", "“not <b>mine</b>”", "it said so"]) {
+  for (const words of ["Agent a", "deploy", "It is tested", "production", "Costs 12.5", "deploy* needs leave", "Lead was asked", "Lead passed it on", "“not <b>mine</b>”", "it said so"]) {
     expect(request.textContent).toContain(words);
   }
   expect(request.textContent).toContain("expires in 59:30");

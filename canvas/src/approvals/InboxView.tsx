@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useApp, useData, useDesk } from "../app";
 import { Badge } from "../parts/Badge";
 import { Button } from "../parts/Button";
+import { Icon } from "../parts/Icon";
 import { Link } from "../parts/Link";
 import { Notice } from "../parts/Notice";
 import { Time } from "../parts/Time";
@@ -21,7 +22,7 @@ import { Countdown } from "./Countdown";
 import { Detail } from "./Detail";
 import css from "./Inbox.module.css";
 import { useSeen } from "./useSeen";
-import { closedWords, detailLines, fitsRow, holderWords, stateOf } from "./words";
+import { closedWords, detailLines, fitsRow, holderWords, riskWords, stateOf } from "./words";
 
 type InboxPlace = Extract<Place, { view: "inbox" }>;
 
@@ -175,6 +176,12 @@ function Row({ approval, list, current, ticked, onTick }: RowProps) {
         </span>
         <bdi className={css.action}>{plainly(action)}</bdi>
         {fits && reason !== "" && <bdi className={css.fact}>{plainly(reason)}</bdi>}
+        {riskWords(approval) !== "" && (
+          <span className={css.careful}>
+            <Icon name="warning" size={12} />
+            <bdi>{riskWords(approval)}</bdi>
+          </span>
+        )}
         {fits ? (
           lines.map((line, at) => (
             <bdi key={at} className={css.fact}>

@@ -40,11 +40,10 @@ test("what is not seen, or turns its neighbours around, is shown by its number a
   expect(JSON.parse(prettyDetails(details))).toEqual(details);
 });
 
-test("only what can be read whole in a row, and warns of nothing, may be answered with others", () => {
-  const one = { action: "deploy", reason: "", details: { to: "x" }, risk: [] };
+test("only what can be read whole in a row, may be answered with others", () => {
+  const one = { action: "deploy", reason: "", details: { to: "x" } };
   expect(fitsRow(one)).toBe(true);
   expect(fitsRow({ ...one, details: { to: "x".repeat(200) } })).toBe(false);
   expect(fitsRow({ ...one, details: { a: 1, b: 2, c: 3, d: 4 } })).toBe(false);
-  expect(fitsRow({ ...one, risk: ["delete"] })).toBe(false);
   expect(fitsRow({ ...one, reason: "one\ntwo" })).toBe(false);
 });

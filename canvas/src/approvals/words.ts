@@ -55,7 +55,7 @@ export function holderWords(approval: Approval): string {
   return forPerson ? `${partyWords(holder)}, and at the same time a person` : partyWords(holder);
 }
 
-/** What of a step stands between who did it and to whom it went. */
+/** What somebody did. */
 const STEPS: Readonly<Record<string, string>> = {
   requested: "asked for it",
   asked: "was asked",
@@ -73,15 +73,14 @@ const STEPS: Readonly<Record<string, string>> = {
 export interface Step {
   who: string;
   did: string;
-  /** To whom it went with that. */
-  to: string | null;
 }
 
 export function stepWords({ what, by, holder }: Hop): Step {
-  if (what === "asked") return { who: holder === null ? partyWords(by) : partyWords(holder), did: "was asked", to: null };
-  if (what === "expired") return { who: "Nobody", did: "decided in time", to: null };
-  const to = holder === null || holder.kind === "none" || what === "used" ? null : holder.kind === "requester" ? null : partyWords(holder);
-  return { who: partyWords(by), did: STEPS[what] ?? what, to };
+  if (what === "asked") return { who: partyWords(holder ?? by), did: "was asked" };
+  if (what === "expired") return { who: "Nobody", did: "decided in time" };
+  if (what === "escalated" && by.kind === "clock") return { who: partyWords(holder ?? by), did: "did not decide in time" };
+  if (what === "escalated" && by.kind === "server") return { who: partyWords(holder ?? by), did: "was passed over" };
+  return { who: partyWords(by), did: STEPS[what] ?? what };
 }
 
 /** What becomes of it, one sentence for each way. */
@@ -109,12 +108,19 @@ export function prettyDetails(details: Members): string {
   return plainly(JSON.stringify(details, null, 2));
 }
 
-/** What fits a row: all of the details and the reason are to be read in the list, and nothing warns. */
+/** What fits a row: all of what is asked, with the reason, is to be read in the list. */
 const ROW_LETTERS = 120;
+const ROW_LINES = 3;
 
-export function fitsRow({ action, reason, details, risk }: Pick<Approval, "action" | "reason" | "details" | "risk">): boolean {
-  const all = [action, reason, ...detailLines(details)];
-  return risk.length === 0 && detailLines(details).length <= 3 && all.every((each) => each.length <= ROW_LETTERS && !each.includes("\n"));
+export function fitsRow({ action, reason, details }: Pick<Approval, "action" | "reason" | "details">): boolean {
+  const lines = detailLines(details);
+  return lines.length <= ROW_LINES && [action, reason, ...lines].every((each) => each.length <= ROW_LETTERS && !each.includes("\n"));
+}
+
+/** What speaks for a careful look, in one line; empty if nothing does. */
+export function riskWords({ risk, cost }: Pick<Approval, "risk" | "cost">): string {
+  const words = risk.filter((each) => each !== "cost").map(plainly);
+  return [...words, ...(cost === null ? [] : [`costs ${cost.toLocaleString("en-GB")}`])].join(", ");
 }
 
 /** Why nothing can be answered any more; null as long as it can. */

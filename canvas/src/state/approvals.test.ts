@@ -101,11 +101,13 @@ test("it stands in the chat of who asks, and of each workspace from when it was 
   const path = [
     { at: at(0), what: "requested", by, holder: null, why: "", note: "" },
     { at: at(0), what: "asked", by, holder: { kind: "workspace", id: "b", name: "B" }, why: "", note: "" },
-    { at: at(2), what: "escalated", by, holder: { kind: "workspace", id: "c", name: "C" }, why: "", note: "" },
+    { at: at(1), what: "escalated", by: { kind: "workspace", id: "b", name: "" }, holder: { kind: "workspace", id: "d", name: "D" }, why: "", note: "" },
+    { at: at(2), what: "asked", by, holder: { kind: "workspace", id: "c", name: "C" }, why: "", note: "" },
   ];
   const all = withApprovals(new Map(), [told({ event: "", item: approvalRow("p", { path, created_at: at(0) }) })]);
   const places = approvalsIn(all);
   expect(["a", "b", "c", "d"].map((id) => places.get(id)?.map((each) => each.at))).toEqual([[at(0)], [at(0)], [at(2)], undefined]);
+  expect(all.get("p")?.path[2]?.by.name).toBe("B");
   const lines = [{ at: at(1) }, { at: at(3) }];
   const placed = places.get("a") ?? [];
   expect(placedAmong(placed, lines, { atBegin: false, atEnd: true })).toEqual([]);

@@ -20,7 +20,7 @@ export interface Hop {
   at: string;
   what: string;
   by: Party;
-  /** Whose turn it was then; null: unchanged. */
+  /** Of `asked`: who was; of `escalated`: whose turn it was. */
   holder: Party | null;
   why: string;
   note: string;
@@ -90,10 +90,12 @@ export function approvalOf(value: unknown): Approval | null {
   const [seq, revision, createdAt] = [number(value, "seq"), number(value, "revision"), text(value, "created_at")];
   if (id === null || workspaceId === null || !isStatus(status) || seq === null || revision === null || createdAt === null) return null;
   const details = members(members(value)?.["details"]) ?? {};
+  const requesterName = text(value, "requester_name") ?? workspaceId;
+  const nameOf = namesIn(value, workspaceId, requesterName);
   return {
     id,
     workspaceId,
-    requesterName: text(value, "requester_name") ?? workspaceId,
+    requesterName,
     action: text(value, "action") ?? "",
     reason: text(value, "reason") ?? "",
     details,
@@ -103,7 +105,7 @@ export function approvalOf(value: unknown): Approval | null {
     status,
     revision,
     actionHash: text(value, "action_hash") ?? "",
-    holder: partyOf(members(value)?.["holder"]),
+    holder: partyOf(members(value)?.["holder"], nameOf),
     forPerson: members(value)?.["for_person"] === true,
     source: text(value, "source") ?? "",
     tool: text(value, "tool"),
@@ -111,10 +113,10 @@ export function approvalOf(value: unknown): Approval | null {
     createdAt,
     expiresAt: text(value, "expires_at") ?? "",
     levelDeadline: text(value, "level_deadline"),
-    decided: rulingOf(members(value)?.["decided"]),
+    decided: rulingOf(members(value)?.["decided"], nameOf),
     usedAt: text(value, "used_at"),
     policy: list(value, "policy").map((each) => ({ kind: text(each, "kind") ?? "", text: text(each, "text") ?? "" })),
-    path: list(value, "path").map(hopOf),
+    path: list(value, "path").map((hop) => hopOf(hop, nameOf)),
     seq,
   };
 }
@@ -123,28 +125,40 @@ function isStatus(word: string | null): word is ApprovalStatus {
   return word !== null && Object.hasOwn(RANK, word);
 }
 
-function partyOf(value: unknown): Party {
-  const id = text(value, "id") ?? text(value, "workspace_id");
-  return { kind: text(value, "kind") ?? "none", id, name: text(value, "name") ?? "" };
+type NameOf = (id: string) => string | undefined;
+
+/** Who acts as an agent is told by id alone; its name stands where it was asked. */
+function namesIn(value: unknown, requesterId: string, requesterName: string): NameOf {
+  const names = new Map([[requesterId, requesterName]]);
+  for (const hop of list(value, "path")) {
+    const [id, name] = [text(hop, "holder", "id"), text(hop, "holder", "name")];
+    if (id !== null && name !== null && name !== "") names.set(id, name);
+  }
+  return (id) => names.get(id);
 }
 
-function hopOf(value: unknown): Hop {
+function partyOf(value: unknown, nameOf: NameOf): Party {
+  const [id, name] = [text(value, "id") ?? text(value, "workspace_id"), text(value, "name") ?? ""];
+  return { kind: text(value, "kind") ?? "none", id, name: name === "" ? (nameOf(id ?? "") ?? "") : name };
+}
+
+function hopOf(value: unknown, nameOf: NameOf): Hop {
   const holder = members(value)?.["holder"];
   return {
     at: text(value, "at") ?? "",
     what: text(value, "what") ?? "",
-    by: partyOf(members(value)?.["by"]),
-    holder: members(holder) === null ? null : partyOf(holder),
+    by: partyOf(members(value)?.["by"], nameOf),
+    holder: members(holder) === null ? null : partyOf(holder, nameOf),
     why: text(value, "why") ?? "",
     note: text(value, "note") ?? "",
   };
 }
 
-function rulingOf(value: unknown): Ruling | null {
+function rulingOf(value: unknown, nameOf: NameOf): Ruling | null {
   const [decision, by] = [text(value, "decision"), members(value)?.["by"]];
   if (decision === null) return null;
   const edited = members(value)?.["edited"] === true;
-  return { decision, by: partyOf(by), session: text(by, "session"), at: text(value, "at") ?? "", note: text(value, "note") ?? "", edited };
+  return { decision, by: partyOf(by, nameOf), session: text(by, "session"), at: text(value, "at") ?? "", note: text(value, "note") ?? "", edited };
 }
 
 /** Of two tellings of one the later one. */
@@ -211,8 +225,8 @@ export const approvalsIn = memoized((all: Approvals): ReadonlyMap<string, readon
   const found = new Map<string, Placed[]>();
   for (const approval of all.values()) {
     const since = new Map([[approval.workspaceId, approval.createdAt]]);
-    for (const { holder, at } of approval.path) {
-      if (holder?.kind === "workspace" && holder.id !== null && !since.has(holder.id)) since.set(holder.id, at);
+    for (const { what, holder, at } of approval.path) {
+      if (what === "asked" && holder?.kind === "workspace" && holder.id !== null && !since.has(holder.id)) since.set(holder.id, at);
     }
     for (const [id, at] of since) void (found.get(id)?.push({ approval, at }) ?? found.set(id, [{ approval, at }]));
   }

@@ -43,7 +43,7 @@ export function concerns(
 /** One for each thing that a person is to decide. */
 function asking(approvals: State["approvals"]): Concern[] {
   return approvalLists(approvals).waiting.map(({ id, workspaceId, requesterName, createdAt, path }) => {
-    const since = path.findLast(({ what }) => what === "asked" || what === "escalated" || what === "requested" || what === "answered")?.at ?? createdAt;
+    const since = path.findLast(({ what }) => what === "asked" || what === "answered")?.at ?? createdAt;
     return { workspaceId, name: requesterName, kind: "approval", since, unread: 1, approvalId: id };
   });
 }
