@@ -260,10 +260,9 @@ def _expected_of_a_workspace(probe: Probe) -> tuple[int, str] | None:
         return None
     if probe.rule.reach == "own":
         return 404, "not_found"
-    if (probe.credential, probe.target) not in MAY_TALK:
-        return 403, "may_not_talk"
-    # Neither of the cast is the other's child.
-    return (403, "shared_with_children") if probe.path.endswith("/shared-context") else None
+    if probe.path.endswith("/shared-context"):  # nobody of the cast is a child of these
+        return 403, "shared_with_children"
+    return None if (probe.credential, probe.target) in MAY_TALK else (403, "may_not_talk")
 
 
 async def send(connection: Wire, probe: Probe, cast: Cast, target_id: str | None = None) -> Reply:

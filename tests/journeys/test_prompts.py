@@ -147,7 +147,12 @@ async def test_a_told_prompt_is_shown_with_what_differs_and_the_last_ones_are_ke
         assert await tell(ops, first) == {"revision": 1, "hash": first["hash"], "status": "ok"}
         seen = await person.get(path)
         assert (seen["previous"], seen["diff"]) == (None, [])
-        defaults = {"warnings": [], "session_hash": None, "revision": 1, "built_at": rfc3339(clock.now())}
+        defaults: dict[str, Any] = {
+            "warnings": [],
+            "session_hash": None,
+            "revision": 1,
+            "built_at": rfc3339(clock.now()),
+        }
         whole = [{**each, "shortened": None} for each in first["sections"]]
         assert seen["build"] == {**first, **defaults, "sections": whole}
         assert (await tell(ops, first))["revision"] == 1

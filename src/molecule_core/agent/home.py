@@ -59,6 +59,8 @@ class Home(Struct, frozen=True, kw_only=True):
     runtime: str = ""
     tools: bool = True
     warnings: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    """The files that config.yaml names, also those that are not there."""
 
 
 def read_home(folder: Path) -> Home:
@@ -76,6 +78,7 @@ def read_home(folder: Path) -> Home:
         runtime=config.runtime,
         tools=config.tools,
         warnings=tuple(warnings),
+        paths=(*([PROMPT_FILE] if prompts is None else prompts), *config.rules, *config.shared_context),
     )
 
 

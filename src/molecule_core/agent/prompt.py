@@ -14,7 +14,7 @@ from msgspec import Struct
 from molecule_core.agent import prompt_words as words
 from molecule_core.agent.home import Home, HomeFile
 from molecule_core.agent.neutral import visible
-from molecule_core.agent.prompt_peers import END, MARKS, SOME, Peer, PeerBlock, Piece, fenced
+from molecule_core.agent.prompt_peers import BETWEEN, END, MARKS, SOME, Peer, PeerBlock, Piece, fenced
 from molecule_core.wire import tooldocs
 from molecule_core.wire.prompts import Build, Section, Trigger, hash_of, tokens_of
 from molecule_core.wire.toolspec import Runtime, runtime_named, tool_name
@@ -22,7 +22,6 @@ from molecule_core.wire.toolspec import Runtime, runtime_named, tool_name
 _MOST_TITLE = 200
 # Names of a team that the coordinator's text lists; the others stand among the peers.
 _MOST_TEAM = 20
-_BETWEEN = "\n\n"
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
@@ -50,13 +49,9 @@ class Prompt:
 
     @cached_property
     def text(self) -> str:
-        """What the model reads."""
-        pieces = [each.text for each in self._before]
-        pieces.append(self._peers.intro.text)
-        if self._peers.pieces:
-            pieces.append(self._peers.text)
-        pieces.append(self._last.text)
-        return _BETWEEN.join(pieces)
+        """What the model reads: the texts of all sections, an empty line between them."""
+        peers = [each.text for each in self._peers.pieces]
+        return BETWEEN.join([*(each.text for each in self._before), self._peers.intro.text, *peers, self._last.text])
 
     @cached_property
     def hash(self) -> str:
@@ -91,7 +86,7 @@ class _Peers(Struct, frozen=True):
     @property
     def text(self) -> str:
         """All of them."""
-        return "\n".join([each.text for each in self.pieces])
+        return BETWEEN.join([each.text for each in self.pieces])
 
     @property
     def digest(self) -> bytes:
@@ -102,7 +97,7 @@ class _Peers(Struct, frozen=True):
         mark = self.intro.shortened
         whole = self.text
         # No peer's text holds the end of one, so it can be cut there.
-        for each in whole.removesuffix(END).split(f"{END}\n") if whole else ():
+        for each in whole.removesuffix(END).split(END + BETWEEN) if whole else ():
             head, name = each.split("\n", 2)[:2]
             id_ = head.split('"')[1]
             yield section(5, "peer", name.removeprefix("name: "), f"workspace:{id_}", each + END, mark)
@@ -207,7 +202,7 @@ def _before(inputs: Inputs, runtime: Runtime) -> Iterator[Section]:
 
 def _parent(inputs: Inputs) -> Iterator[Section]:
     """One section a file, under one heading."""
-    source, head = f"workspace:{inputs.parent_id}", words.PARENT + _BETWEEN
+    source, head = f"workspace:{inputs.parent_id}", words.PARENT + BETWEEN
     for each in inputs.parent_files or ():
         name = fenced(each.path, _MOST_TITLE)
         yield section(2, "parent", name, f"{source}/{name}", f"{head}### {name}\n\n{words.framed(visible(each.text))}")

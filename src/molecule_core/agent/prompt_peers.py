@@ -22,10 +22,10 @@ FULL, NO_SKILLS, NAMES, SOME = range(4)
 MARKS = (None, "skills", "skills and description", "skills and description")
 # Of peers that stand together in one piece: one that changes costs the making of a piece, and the joining of all.
 _PIECE = 16
-END = "\n</peer>"
+END, BETWEEN = "\n</peer>", "\n\n"
 _DESCRIPTION, _SKILL = "\ndescription: ", "\n- "
-# What needs no cleaning: visible ASCII.
-_PLAIN = bytes(range(0x20, 0x7F))
+# What needs no cleaning: visible ASCII but for what tags are made of.
+_PLAIN = bytes(set(range(0x20, 0x7F)) - set(b"<>"))
 _IDS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-")
 
 
@@ -63,15 +63,16 @@ def clean(peer: Peer) -> Clean:
     whole = _lines(peer, peer.description, skills)
     # Nearly all are plain: that is seen at once, and costs a tenth of making them so.
     data = whole.encode(errors="surrogatepass")
-    ends = b"\n" * (2 + len(peer.skills) + bool(peer.description))
-    if data.translate(None, _PLAIN) != ends or data.count(b"<") != 2 or data.count(b">") != 2 or not _is_short(peer):
+    frame = b"<>" + b"\n" * (2 + len(peer.skills) + bool(peer.description)) + b"<>"
+    if data.translate(None, _PLAIN) != frame or not _is_short(peer, skills):
         peer = _plain(peer)
         skills = _skill_lines(peer)
         whole = _lines(peer, peer.description, skills)
         data = whole.encode()
-    full = len(data) + 1
-    no_skills = full - _size(skills)
-    names = no_skills - _size(peer.description) - len(_DESCRIPTION) if peer.description else no_skills
+    full = len(data) + len(BETWEEN)
+    size = len if len(data) == len(whole) else _size
+    no_skills = full - size(skills)
+    names = no_skills - size(peer.description) - len(_DESCRIPTION) if peer.description else no_skills
     return Clean(peer, whole, full, no_skills, names)
 
 
@@ -85,19 +86,19 @@ def _skill_lines(peer: Peer) -> str:
     return _SKILL + _SKILL.join(peer.skills) if peer.skills else ""
 
 
-def _is_short(peer: Peer) -> bool:
+def _is_short(peer: Peer, skills: str) -> bool:
     return (
         0 < len(peer.name) <= MOST_NAME
         and len(peer.description) <= MOST_DESCRIPTION
         and len(peer.skills) <= MOST_SKILLS
-        and (not peer.skills or max(map(len, peer.skills)) <= MOST_SKILL)
+        and (len(skills) <= MOST_SKILL or max(map(len, peer.skills)) <= MOST_SKILL)
         and '"' not in peer.id
         and '"' not in peer.status
     )
 
 
 def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
+    return len(text.encode())
 
 
 def _plain(peer: Peer) -> Peer:
@@ -191,7 +192,7 @@ class PeerBlock:
         start = number * _PIECE
         some = self._peers[start : min(start + _PIECE, self.shown)]
         level = min(self.level, NAMES)
-        return Piece("\n".join([each.text(level) for each in some]))
+        return Piece(BETWEEN.join([each.text(level) for each in some]))
 
 
 # -- what a card says --------------------------------------------------------------------------------------------------

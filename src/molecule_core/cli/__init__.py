@@ -77,6 +77,12 @@ def _memory() -> click.Command:
     return command
 
 
+def _prompt() -> click.Command:
+    from molecule_core.cli.prompt import command
+
+    return command
+
+
 def _instructions() -> click.Command:
     from molecule_core.cli.instructions import command
 
@@ -189,6 +195,7 @@ VERBS = {
     "chains": ("Message chains that ran into a limit.", _chains),
     "delegations": ("Tasks that workspaces give each other: look, cancel, retry.", _delegations),
     "memory": ("What workspaces remember: list, search, forget.", _memory),
+    "prompt": ("An agent's system prompt: show, diff, watch.", _prompt),
     "instructions": ("What agents are told with each message: list, set, preview.", _instructions),
     "backup": ("Copy the store while it is in use.", _backup),
     "restore": ("Put a copy back.", _restore),

@@ -27,8 +27,7 @@ SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, paylo
 FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
 
 -- name: events_after_for
--- the same for one workspace, up to a number: what is about itself, of its peers what peers may see, and of its parent
--- what children may see
+-- the same for one workspace, up to a number: its own, what peers may see of peers, what children may see of its parent
 SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload
 FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
     workspace_id = :workspace_id

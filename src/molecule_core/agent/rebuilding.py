@@ -1,0 +1,227 @@
+"""Keeps an agent's prompt current: from its own files, and from the events of the workspaces that it can reach.
+
+A prompt is never changed: a new one takes its place, so a turn that runs keeps the one it began with. A stream that
+breaks is opened again, and all is gathered anew then: what was missed cannot be known.
+
+Above: the command line. Below: gathering, watching, prompt.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.agent.backoff import BackOff
+from molecule_core.agent.gathering import Failed, Gatherer
+from molecule_core.agent.home import CONFIG, Home, read_home
+from molecule_core.agent.prompt import Assembly, Inputs, Prompt
+from molecule_core.agent.prompt_peers import Peer, carded
+from molecule_core.agent.skills import FOLDER
+from molecule_core.agent.waiting import pause
+from molecule_core.agent.watching import changes
+from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.ground.clock import Clock, others_first
+from molecule_core.ground.ids import Randomness
+from molecule_core.wire.prompts import DiffSection, Trigger, diff
+
+_log = logging.getLogger("molecule.agent")
+# Several changes come together (a team that starts, an editor that saves): so long is waited for the next, and at most.
+_QUIET_SECONDS, _LONGEST_SECONDS = 0.2, 2.0
+_RETRY_SECONDS, _RETRY_MOST_SECONDS = 1.0, 60.0
+_MOST_DIFF = 2000
+# What is told of a peer alone, and how it stands then.
+_STANDINGS = {
+    "WORKSPACE_ONLINE": "online",
+    "WORKSPACE_OFFLINE": "offline",
+    "WORKSPACE_DEGRADED": "degraded",
+    "WORKSPACE_PAUSED": "paused",
+    "WORKSPACE_HIBERNATED": "hibernated",
+    "WORKSPACE_AWAITING_AGENT": "awaiting_agent",
+}
+_CARD = "AGENT_CARD_UPDATED"
+_KINDS = ("start", "file", "event", "gap", "reconnect")
+EVENTS = frozenset(
+    (
+        _CARD,
+        *_STANDINGS,
+        "WORKSPACE_PROVISIONING",
+        "WORKSPACE_UPDATED",
+        "WORKSPACE_EXPANDED",
+        "WORKSPACE_COLLAPSED",
+        "WORKSPACE_REMOVED",
+        "WORKSPACE_MOVED",
+        "SHARED_CONTEXT_UPDATED",
+    )
+)
+"""Events that may change a prompt."""
+
+
+class Rebuilt(Struct, frozen=True):
+    """A new prompt, why, and what differs from the one before; nothing for the first."""
+
+    prompt: Prompt
+    trigger: Trigger
+    diff: list[DiffSection]
+
+
+class _Cause(Struct, frozen=True):
+    """Something happened. `frame`: the event, if it is one; `files`: the agent's own files are to be read again."""
+
+    trigger: Trigger
+    frame: dict[str, Any] | None = None
+    files: bool = False
+
+
+class Rebuilder:
+    """One agent's prompt, as it is now. `told` is called with each new one; `warned` with what went wrong beside."""
+
+    def __init__(
+        self,
+        gatherer: Gatherer,
+        folder: Path,
+        told: Callable[[Rebuilt], Awaitable[None]],
+        *,
+        events: Callable[[], AsyncIterator[dict[str, Any]]],
+        warned: Callable[[str], None],
+        clock: Clock,
+        randomness: Randomness,
+    ) -> None:
+        self.prompt: Prompt | None = None
+        self._gatherer = gatherer
+        self._folder = folder.resolve()
+        self._told = told
+        self._events = events
+        self._warned = warned
+        self._clock = clock
+        self._backoff = BackOff(_RETRY_SECONDS, _RETRY_MOST_SECONDS, randomness)
+        self._causes: list[_Cause] = []
+        self._some = asyncio.Event()
+        self._home = Home()
+        self._paths: frozenset[str] = frozenset()
+        self._assembly: Assembly | None = None
+        self._peers: dict[str, Peer] = {}
+        self._unshared = True
+
+    async def run(self) -> None:
+        """Builds, and builds again whenever something has changed, until it is cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch())
+            tasks.create_task(self._listen())
+            await others_first()  # what changes from here on is seen; only then is it read what there is
+            self._note(_Cause(Trigger("start"), files=True))
+            while True:
+                await self._rebuild(await self._next())
+
+    # -- what happens --------------------------------------------------------------------------------------------------
+
+    def _note(self, cause: _Cause) -> None:
+        self._causes.append(cause)
+        self._some.set()
+
+    async def _next(self) -> list[_Cause]:
+        """What has happened; waits for the first, then until it is quiet, but not for long."""
+        await self._some.wait()
+        until = self._clock.monotonic() + _LONGEST_SECONDS
+        if self._assembly is not None:  # the first is needed at once
+            while self._clock.monotonic() < until:
+                self._some.clear()
+                if not await self._clock.wait(self._some.wait(), _QUIET_SECONDS):
+                    break
+        causes, self._causes = self._causes, []
+        self._some.clear()
+        return causes
+
+    async def _watch(self) -> None:
+        try:
+            async for paths in changes(self._folder, self._concerns):
+                self._note(_Cause(Trigger("file", ", ".join(paths)[:500]), files=True))
+        except OSError as error:
+            self._warned(f"changes of files in {self._folder} are not seen: {error.strerror or error}")
+
+    def _concerns(self, path: str) -> bool:
+        return path in self._paths or path == FOLDER or path.startswith(f"{FOLDER}/")
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async for frame in self._events():
+                    self._hear(frame)
+                    self._backoff.reset()
+            except (ApiError, NoAnswer, msgspec.DecodeError) as error:
+                self._warned(f"events of others are not heard: {error}")
+            await pause(self._clock, self._backoff.next())
+
+    def _hear(self, frame: dict[str, Any]) -> None:
+        name = str(frame.get("event", ""))
+        if name in EVENTS:
+            self._note(_Cause(Trigger("event", f"{name} {frame.get('workspace_id', '')}"[:500]), frame))
+        elif frame.get("type") == "hello":
+            self._note(_Cause(Trigger("reconnect")))
+        elif frame.get("type") == "snapshot_required":
+            self._note(_Cause(Trigger("gap", str(frame.get("reason", ""))[:500])))
+
+    # -- what follows --------------------------------------------------------------------------------------------------
+
+    async def _rebuild(self, causes: list[_Cause]) -> None:
+        if any(each.files for each in causes):
+            self._read_home()
+        if self._unshared:
+            await self._share()
+        assembly = self._assembly
+        if assembly is None or not all(self._applies(assembly, each) for each in causes):
+            inputs = await self._gatherer.gather(self._home)
+            assembly = self._begin(inputs)
+        new, old = assembly.prompt(), self.prompt
+        if old is not None and old.hash == new.hash:
+            return
+        changed = [] if old is None else diff(old.sections, new.sections, _MOST_DIFF)
+        self.prompt = new
+        # Of several reasons the one that says most.
+        trigger = min((each.trigger for each in causes), key=lambda each: _KINDS.index(each.kind))
+        await self._told(Rebuilt(new, trigger, changed))
+
+    def _read_home(self) -> None:
+        self._home = home = read_home(self._folder)
+        self._paths = frozenset((CONFIG, *home.paths))
+        self._unshared = home.shared is not None
+
+    async def _share(self) -> None:
+        try:
+            await self._gatherer.share(self._home)
+            self._unshared = False
+        except Failed as error:
+            self._warned(f"files are not shared with children yet: {error}")
+
+    def _begin(self, inputs: Inputs) -> Assembly:
+        if inputs.peers is None and self._assembly is not None:  # who was there is better than nobody
+            inputs = msgspec.structs.replace(inputs, peers=tuple(self._peers.values()))
+        self._peers = {each.id: each for each in inputs.peers or ()}
+        self._assembly = Assembly(inputs)
+        return self._assembly
+
+    def _applies(self, assembly: Assembly, cause: _Cause) -> bool:
+        """Whether what happened concerns one peer alone and is in the prompt now. Else all is gathered anew."""
+        frame = cause.frame
+        if cause.files or frame is None:
+            return False
+        name, id_ = frame.get("event"), str(frame.get("workspace_id", ""))
+        if name != _CARD and name not in _STANDINGS:
+            return False
+        if id_ == self._gatherer.workspace_id:  # a prompt does not say how its own agent stands
+            return True
+        peer, payload = self._peers.get(id_), frame.get("payload")
+        if peer is None or not isinstance(payload, dict):
+            return False
+        peer = msgspec.structs.replace(peer, status=_STANDINGS.get(str(name), peer.status))
+        card = payload.get("agent_card")
+        if card is not None:
+            description, skills = carded(card)
+            if not description:  # its role stands there then, which only its row tells
+                return False
+            peer = msgspec.structs.replace(peer, description=description, skills=skills)
+        self._peers[id_] = peer
+        return assembly.put(peer)

@@ -1,0 +1,167 @@
+"""An agent's own files: what is read of them, and what is not, whatever they are named and hold."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from molecule_core.agent.home import BUDGET, Home, read_home
+from molecule_core.agent.own_files import Unreadable, folders_of, read_own
+from molecule_core.agent.plain_yaml import MOST_BYTES, BadYaml, read_yaml
+from molecule_core.agent.skills import BadSkill, load_skill
+from tests.requirements import requirement
+
+SECRET = "the secret outside"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home, beside which a secret lies."""
+    (tmp_path / "outside.md").write_text(SECRET)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "SKILL.md").write_text(f"---\nname: outside\ndescription: x\n---\n{SECRET}")
+    home = tmp_path / "home"
+    (home / "skills").mkdir(parents=True)
+    return home
+
+
+def write_skill(home: Path, name: str, text: str) -> None:
+    """A skill's folder with its file."""
+    (home / "skills" / name).mkdir(parents=True, exist_ok=True)
+    (home / "skills" / name / "SKILL.md").write_text(text)
+
+
+def plain(name: str, body: str = "Do it.") -> str:
+    """A skill that is right."""
+    return f"---\nname: {name}\ndescription: Does {name}.\nlicense: MIT\n---\n# {name}\n{body}\n"
+
+
+@requirement("SP5", "SP3")
+def test_a_home_is_read_in_the_order_of_its_configuration(home: Path) -> None:
+    for name in ("b.md", "a.md", "r.md", "s.md"):
+        (home / name).write_text(f"\ufeffI am {name}\r\n")
+    for name in ("cook", "bake"):
+        write_skill(home, name, plain(name))
+    (home / "config.yaml").write_text(
+        "name: Ops\nmodel: {any: thing}\nprompt_files: [b.md, gone.md, a.md]\nrules: [r.md]\nskills: [cook, none, bake]"
+        "\nshared_context: [s.md]\nprompt_budget_tokens: 9000\nruntime: codex\n"
+        "approval_rules:\n  - {action: 'delete*', cost_above: 5}\n"
+    )
+    found = read_home(home)
+    assert [each.path for each in found.prompts] == ["b.md", "a.md"] and found.prompts[0].text == "I am b.md"
+    assert [each.name for each in found.skills] == ["cook", "bake"]
+    assert (found.skills[0].body, found.skills[0].description) == ("# cook\nDo it.", "Does cook.")
+    assert [each.path for each in found.rules] == ["r.md"] and found.shared == (found.shared or ())[:1]
+    assert found.approval_rules == ({"action": "delete*", "cost_above": 5},)
+    assert (found.budget, found.runtime) == (9000, "codex")
+    assert [each.split(":")[0] for each in found.warnings] == [
+        "prompt file 'gone.md' is left out",
+        "skill 'none'",
+    ]
+
+
+@requirement("SP3", "SP5")
+def test_without_a_configuration_there_is_one_prompt_file_and_every_skill(home: Path) -> None:
+    assert read_home(home) == Home(
+        warnings=("prompt file 'system-prompt.md' is left out: it is not there",), paths=("system-prompt.md",)
+    )
+    (home / "system-prompt.md").write_text("Be.")
+    write_skill(home, "cook", plain("cook"))
+    write_skill(home, "bake", plain("bake"))
+    found = read_home(home)
+    assert [each.text for each in found.prompts] == ["Be."] and [each.name for each in found.skills] == ["bake", "cook"]
+    assert (found.budget, found.warnings) == (BUDGET, ())
+
+
+@requirement("SP3")
+def test_a_broken_configuration_is_told_and_shares_nothing_new(home: Path) -> None:
+    (home / "system-prompt.md").write_text("Be.")
+    for text in ("a: [", "prompt_files: 5", "- a list", "a: 1\na: 2", "prompt_budget_tokens: 1", "\x00"):
+        (home / "config.yaml").write_text(text)
+        found = read_home(home)
+        assert found.shared is None and found.prompts[0].text == "Be.", text
+        assert found.warnings[0].startswith("config.yaml is left out: "), text
+
+
+@requirement("SP4", "SP5")
+def test_nothing_outside_the_home_is_read_by_any_name_or_link(home: Path) -> None:
+    (home / "link.md").symlink_to(home.parent / "outside.md")
+    (home / "up").symlink_to(home.parent)
+    (home / "skills" / "outside").symlink_to(home.parent / "outside")
+    (home / "skills" / "linked").mkdir()
+    (home / "skills" / "linked" / "SKILL.md").symlink_to(home.parent / "outside" / "SKILL.md")
+    os.mkfifo(home / "pipe.md")
+    (home / "folder.md").mkdir()
+    (home / "binary.md").write_bytes(b"\xff\xfe")
+    names = [
+        *("../outside.md", "/etc/hostname", str(home.parent / "outside.md"), "link.md", "up/outside.md", "pipe.md"),
+        *("./../outside.md", "skills/../../outside.md", "..", ".", "", "a\x00b", "~/x", "a\\..\\b", "folder.md"),
+        *("binary.md", "x" * 300, "/".join("a" * 40), "..//outside.md", "skills//cook", "%2e%2e/outside.md"),
+    ]
+    for name in names:
+        with pytest.raises(Unreadable):
+            read_own(home, name, 1000)
+    listed = ", ".join(f'"{each}"' for each in names if each.isprintable() and "\\" not in each)
+    (home / "config.yaml").write_text(
+        f"prompt_files: [{listed}]\nshared_context: [{listed}]\nskills: [outside, linked, '../outside', '..', up]\n"
+    )
+    found = read_home(home)
+    assert (found.prompts, found.shared, found.skills) == ((), (), ()) and SECRET not in str(found)
+    assert folders_of(home, "skills", 10) == ["linked"]
+    (home / "large.md").write_text("x" * 1001)
+    with pytest.raises(Unreadable, match="larger than 1000 bytes"):
+        read_own(home, "large.md", 1000)
+
+
+@requirement("SP5")
+def test_a_skill_that_is_not_in_the_format_is_left_out_with_the_reason(home: Path) -> None:
+    bad = {
+        "no-head": "# Hello",
+        "no-end": "---\nname: no-end\n",
+        "other": plain("another"),
+        "no-words": "---\nname: no-words\n---\n",
+        "long": f"---\nname: long\ndescription: {'x' * 1025}\n---\n",
+        "number": "---\nname: number\ndescription: 5\n---\n",
+        "broken": "---\nname: [\n---\n",
+        "huge": plain("huge", "x" * (64 << 10)),
+    }
+    for name, text in bad.items():
+        write_skill(home, name, text)
+        with pytest.raises(BadSkill, match=f"skill '{name}'"):
+            load_skill(home, name)
+    for name in ("Upper", "a--b", "-a", "a" * 65, "a b", "é", "a/b", "\u202e"):
+        with pytest.raises(BadSkill):
+            load_skill(home, name)
+
+
+@requirement("SP5")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &x [1]\nb: *x",
+        "\n".join(
+            [
+                "a: &a [x, x]",
+                *(f"{two}: &{two} [*{one}, *{one}]" for one, two in zip("abcdefgh", "bcdefghi", strict=True)),
+            ]
+        ),
+        "a: !!python/object/apply:os.system ['true']",
+        "a: !!str 5",
+        "[" * 40 + "]" * 40,
+        "a: " + "[" * 5000,
+        "a: [" + "1, " * 6000 + "1]",
+        "a: 1\na: 2",
+        "? [1, 2]\n: 3",
+        "1: 2",
+        "a: 2024-13-45",
+        "x" * (MOST_BYTES + 1),
+        "a: 1\n---\nb: 2",
+        "a: \x07",
+        "\t- a",
+        "just text",
+    ],
+)
+def test_yaml_that_is_more_than_plain_bounded_values_is_refused(text: str) -> None:
+    with pytest.raises(BadYaml):
+        read_yaml(text)
+    assert read_yaml("") == {} and read_yaml("a: {b: [1, two, null]}") == {"a": {"b": [1, "two", None]}}
