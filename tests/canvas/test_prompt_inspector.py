@@ -1,49 +1,27 @@
 """The prompt inspector: what an agent is told before anything else, by section, and what a rebuild changed."""
 
 import re
-from typing import Any
 
 from playwright.async_api import expect
 
-from molecule_core.wire.prompts import hash_of, tokens_of
 from tests.canvas.desk import Desk
-from tests.canvas.stage import Stage
+from tests.canvas.prompting import tell_prompt
 from tests.requirements import requirement
 
 PEERS = "- Lead: leads <b>all</b>\n- Reader: reads"
 TEXTS = {(1, "system-prompt.md"): "You write the page.\n" * 20, (3, "Platform rules"): "Answer.", (5, "Peers"): PEERS}
 
 
-async def tell(stage: Stage, name: str, texts: dict[tuple[int, str], str], kind: str, detail: str = "") -> list[int]:
-    """An agent tells the prompt that it has put together; the tokens of its sections."""
-    sections = [
-        {
-            **{"part": part, "kind": "file", "title": title, "source": f"file:{title}", "text": text},
-            **{"bytes": len(text.encode()), "tokens": tokens_of(len(text.encode())), "hash": hash_of(text)},
-        }
-        for (part, title), text in texts.items()
-    ]
-    tokens = [int(str(each["tokens"])) for each in sections]
-    build: dict[str, Any] = {"sections": sections, "trigger": {"kind": kind, "detail": detail}, "tokens": sum(tokens)}
-    build |= {
-        "hash": hash_of("\n".join(texts.values())),
-        "budget": 1000,
-        "warnings": ["team.md looks odd"],
-    }
-    seat = stage.seats[name]
-    await seat.api.call("PUT", f"/workspaces/{seat.id}/prompt", body=build)
-    return tokens
-
-
 @requirement("C79")
 async def test_a_prompt_is_shown_by_section_and_follows_its_agent_with_why_and_what_changed(desk: Desk) -> None:
     stage, seat = desk.stage, desk.stage.seats["Writer"]
+    desk.forgiven.append("status of 404")  # that there is none yet
     page = await desk.open(f"/app/org?focus={seat.id}&panel=chat")
     await page.get_by_role("tab", name="Prompt").click()
     await expect(page.get_by_role("heading", name="No prompt was told yet")).to_be_visible()
     await expect(page.get_by_text("molecule prompt watch")).to_be_visible()
 
-    tokens = await tell(stage, "Writer", TEXTS, "start")
+    tokens = await tell_prompt(stage, "Writer", TEXTS, "start")
     facts = page.get_by_role("region", name="How it was put together")
     await expect(facts).to_contain_text("because the agent started")
     await expect(facts).to_contain_text(f"about {sum(tokens)} tokens of 1,000")
@@ -56,7 +34,9 @@ async def test_a_prompt_is_shown_by_section_and_follows_its_agent_with_why_and_w
 
     await sections.get_by_role("button", name="Peers").click()
     await expect(page.get_by_role("region", name="Text of Peers")).to_have_text(PEERS)
-    await tell(stage, "Writer", {**TEXTS, (5, "Peers"): f"{PEERS}\n- Ben: new"}, "event", "WORKSPACE_ONLINE of Ben")
+    await tell_prompt(
+        stage, "Writer", {**TEXTS, (5, "Peers"): f"{PEERS}\n- Ben: new"}, "event", "WORKSPACE_ONLINE of Ben"
+    )
     await expect(facts).to_contain_text("something happened in the organisation: WORKSPACE_ONLINE of Ben")
     await expect(page.get_by_role("region", name="Text of Peers")).to_contain_text("- Ben: new")
     await expect(page.get_by_role("region", name="Lines of Peers")).to_contain_text("+added: - Ben: new")

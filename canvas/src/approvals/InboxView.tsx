@@ -159,6 +159,7 @@ function Row({ approval, list, current, ticked, onTick }: RowProps) {
   const closed = closedWords(approval, Number.NEGATIVE_INFINITY);
   return (
     <li className={css.row} data-approval={id}>
+      {ticked === null && list !== "decided" && <span className={css.tick} />}
       {ticked !== null && (
         <label className={css.tick}>
           <input type="checkbox" checked={ticked} onChange={(event) => onTick(event.target.checked)} />

@@ -3,6 +3,7 @@
 import { isAsked, waitsForPerson, type Approval, type Hop, type Party } from "../state/approvals";
 import type { Members } from "../state/reading";
 import { plainly } from "../text/unseen";
+import { sentence } from "../text/words";
 
 export type ApprovalState = "waiting" | "held" | "asked" | "approved" | "denied" | "expired" | "withdrawn";
 
@@ -33,7 +34,7 @@ const SOURCES: Readonly<Record<string, string>> = {
 };
 
 export function sourceWords({ source, tool }: Pick<Approval, "source" | "tool">): string {
-  const words = SOURCES[source] ?? source;
+  const words = sentence(SOURCES[source] ?? source);
   return tool === null ? words : `${words}: ${tool}`;
 }
 
@@ -76,7 +77,7 @@ export interface Step {
 }
 
 export function stepWords({ what, by, holder }: Hop): Step {
-  if (what === "asked") return { who: partyWords(holder ?? by), did: "was asked" };
+  if (what === "asked") return { who: sentence(partyWords(holder ?? by)), did: "was asked" };
   if (what === "expired") return { who: "Nobody", did: "decided in time" };
   if (what === "escalated" && by.kind === "clock") return { who: partyWords(holder ?? by), did: "did not decide in time" };
   if (what === "escalated" && by.kind === "server") return { who: partyWords(holder ?? by), did: "was passed over" };

@@ -7,7 +7,8 @@ import { chainOf, deadLetterOf, unansweredOf, type Chain, type DeadLetter, type 
 import { list, members, number, text } from "../state/reading";
 import type { UploadLimits } from "../text/files";
 import type { ConnectPage, Delegated, DelegationFull, DelegationItem, DelegationPage, HostRow, Session, Snapshot, TimelinePage } from "../wire";
-import { NoAnswer, Refusal, sentence } from "./answers";
+import { sentence } from "../text/words";
+import { NoAnswer, Refusal } from "./answers";
 import type { Answer } from "./approving";
 import { upload, type Watch } from "./upload";
 

@@ -27,6 +27,7 @@ import { useAttention } from "./useAttention";
 // The first script of the page holds what is seen first; what is large and seldom needed comes when it is gone to.
 const InboxView = later(() => import("../approvals/InboxView").then((found) => found.InboxView));
 const PromptView = later(() => import("../prompts/PromptView").then((found) => found.PromptView));
+const Notifier = later(() => import("./Notifier").then((found) => found.Notifier));
 const ConnectView = later(() => import("./ConnectView").then((found) => found.ConnectView));
 const ProblemsView = later(() => import("./ProblemsView").then((found) => found.ProblemsView));
 const SettingsView = later(() => import("./SettingsView").then((found) => found.SettingsView));
@@ -79,6 +80,11 @@ export function Shell() {
       {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
       {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
       <Suspense>{layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}</Suspense>
+      {state !== null && (
+        <Suspense>
+          <Notifier />
+        </Suspense>
+      )}
       <Announcer />
     </div>
   );
