@@ -1,6 +1,6 @@
 /** What a person may answer to a request. Nothing leaves the page for five seconds; then it is final. */
 
-import { useId, useState, type FormEvent } from "react";
+import { useId, useState, type FocusEvent, type FormEvent } from "react";
 import { useDesk } from "../app";
 import { CodeField } from "../instructions/CodeField";
 import type { Held, Verdict } from "../live/approving";
@@ -126,7 +126,7 @@ function WordsForm({ about, approval, onDone, onCancel }: FormProps & { about: "
   return (
     <form className={css.answers} onSubmit={submit} aria-label={asks ? "Ask back" : "Deny"}>
       <label htmlFor={id}>{asks ? "Your question" : "Reason"}</label>
-      <textarea id={id} rows={3} autoFocus value={words} aria-describedby={`${id}hint`} onChange={(event) => setWords(event.target.value)} />
+      <textarea id={id} rows={3} autoFocus value={words} aria-describedby={`${id}hint`} onFocus={reveal} onChange={(event) => setWords(event.target.value)} />
       <p id={`${id}hint`} className={css.fact}>
         <bdi>{approval.requesterName}</bdi> {asks ? "is asked this, and the request comes back with its answer." : "is told this. It may be left out."}
       </p>
@@ -156,7 +156,7 @@ function EditForm({ approval, onDone, onCancel }: FormProps & { onDone: (details
       <h3>Details to approve</h3>
       <CodeField label="Details to approve" words={words} marks={marks} onChange={setWords} />
       <label htmlFor={id}>Note</label>
-      <textarea id={id} rows={2} value={note} onChange={(event) => setNote(event.target.value)} />
+      <textarea id={id} rows={2} value={note} onFocus={reveal} onChange={(event) => setNote(event.target.value)} />
       <p className={css.fact}>
         <bdi>{approval.requesterName}</bdi> may then do exactly this, and not what it proposed. What it proposed is kept beside it.
       </p>
@@ -169,4 +169,9 @@ function EditForm({ approval, onDone, onCancel }: FormProps & { onDone: (details
       </div>
     </form>
   );
+}
+
+/** Browsers bring only the line into view that is written in. */
+function reveal(event: FocusEvent<HTMLElement>): void {
+  event.currentTarget.scrollIntoView({ block: "nearest" });
 }
