@@ -283,26 +283,6 @@ export interface MemoryForgotten {
   memory_id: string;
 }
 
-/**
- * A workspace shares other files with its direct children now: so many. What they say, tells GET
- * /workspaces/{id}/shared-context.
- */
-export interface SharedContextUpdated {
-  revision: number;
-  files: number;
-}
-
-/**
- * The agent of a workspace has put its system prompt together anew, and why. What it says, tells GET
- * /workspaces/{id}/prompt. `tokens` is an estimate.
- */
-export interface PromptBuilt {
-  revision: number;
-  hash: string;
-  tokens: number;
-  trigger: Trigger;
-}
-
 /** An agent is there. */
 export interface Heartbeat {
   active_tasks: number;
@@ -1405,6 +1385,123 @@ export interface TemplateShare {
   canary: number | null;
   percent: number;
   since: string;
+}
+
+/**
+ * Why a prompt was put together. `kind`: start, file, event, reconnect, gap, command. `detail`: which file,
+ * which event of whom.
+ */
+export interface Trigger {
+  kind: string;
+  detail: string;
+}
+
+/**
+ * One piece of a prompt. `source`: where it comes from, as `file:…`, `workspace:…`, `skill:…`, `molecule`.
+ * `tokens` is an estimate. `shortened`: what was left out of it to keep the budget; null: nothing.
+ */
+export interface Section {
+  part: number;
+  kind: string;
+  title: string;
+  source: string;
+  text: string;
+  bytes: number;
+  tokens: number;
+  hash: string;
+  shortened: string | null;
+}
+
+/**
+ * A whole prompt: its sections in order. `hash` is equal if and only if the prompt is; `budget`: so many tokens
+ * it may have; `session_hash`: names the session that has it, where it was given to one.
+ */
+export interface Build {
+  sections: Section[];
+  trigger: Trigger;
+  hash: string;
+  tokens: number;
+  budget: number;
+  warnings: string[];
+  session_hash: string | null;
+}
+
+/**
+ * A prompt as the server keeps it. `built_at` (RFC 3339): when the server was told. `revision` counts those of
+ * the workspace.
+ */
+export interface BuildView {
+  sections: Section[];
+  trigger: Trigger;
+  hash: string;
+  tokens: number;
+  budget: number;
+  warnings: string[];
+  session_hash: string | null;
+  built_at: string;
+  revision: number;
+}
+
+/** A line of a difference: in both (a blank), only in the newer (+), only in the older (-). */
+export interface DiffLine {
+  kind: " " | "+" | "-";
+  text: string;
+}
+
+/** What differs in one section. */
+export interface DiffSection {
+  part: number;
+  title: string;
+  change: "added" | "changed" | "removed";
+  lines: DiffLine[];
+}
+
+/** The newest prompt of a workspace's agent, the one before, and what differs; null and nothing for the first. */
+export interface PromptView {
+  build: BuildView;
+  previous: BuildView | null;
+  diff: DiffSection[];
+}
+
+/** A file that a workspace shares with its children. `path`: its name, with slashes between folders. */
+export interface SharedFile {
+  path: string;
+  content: string;
+}
+
+/** The same as it is kept. Times are RFC 3339. */
+export interface SharedFileView {
+  path: string;
+  content: string;
+  bytes: number;
+  updated_at: string;
+}
+
+/** All that a workspace shares with its direct children. `revision` is 0 if it never has. */
+export interface SharedContext {
+  workspace_id: string;
+  revision: number;
+  files: SharedFileView[];
+}
+
+/**
+ * A workspace shares other files with its direct children now: so many. What they say, tells GET
+ * /workspaces/{id}/shared-context.
+ */
+export interface SharedContextUpdated {
+  revision: number;
+  files: number;
+}
+
+/**
+ * The agent of a workspace has put its system prompt together anew, and why. What it says, tells GET
+ * /workspaces/{id}/prompt. `tokens` is an estimate.
+ */
+export interface PromptBuilt {
+  revision: number;
+  hash: string;
+  tokens: number;
+  trigger: Trigger;
 }
 
 /** What the server sends beside events; `type` tells which. */

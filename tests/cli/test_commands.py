@@ -108,6 +108,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "cancel": ["TASK_ID", "--reason", "--workspace"],
         "delegations": ["list", "show", "cancel", "retry", "stats"],
         "memory": ["list", "search", "forget", "keys"],
+        "prompt": ["show", "diff", "watch"],
         "doctor": serve,
         "backup": ["--state-dir", "--database", "COPY"],
         "prune": ["--state-dir", "--port", "--dry-run"],

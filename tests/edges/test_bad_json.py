@@ -149,6 +149,8 @@ async def test_every_route_refuses_a_body_that_is_no_object(server: Running) -> 
     wrong = {}
     for target in await json_targets(server):
         for body in NOT_OBJECTS:
+            if target.route.path.endswith("/shared-context") and body[:1] in ("[", b"["):
+                continue  # a list of files is what it takes
             reply = await target.ask(body)
             if reply.status != 400 or "object" not in reply.error:
                 wrong[target.name, body] = (reply.status, reply.body)

@@ -101,7 +101,7 @@ async def test_an_event_of_no_table_cannot_be_journaled_and_nothing_of_its_comma
 def test_every_event_has_a_payload_that_says_what_it_is(name: str) -> None:
     shape: EventShape = EVENTS[name]
     assert name == name.upper()
-    assert shape.audience in ("workspace", "peers", "persons")
+    assert shape.audience in ("workspace", "peers", "children", "persons")
     assert issubclass(shape.payload, msgspec.Struct)
     assert (vars(shape.payload).get("__doc__") or "").strip()
     assert msgspec.json.schema(shape.payload)["$defs"]

@@ -61,7 +61,7 @@ def clean(peer: Peer) -> Clean:
     """One line for each thing it says, without tags, frames, control and invisible characters."""
     skills = _skill_lines(peer)
     whole = _lines(peer, peer.description, skills)
-    # Nearly all are plain: that is seen at once, and costs a tenth of making them so.
+    # Nearly all are plain: that is seen at once, and costs an eighth of making them so.
     data = whole.encode(errors="surrogatepass")
     frame = b"<>" + b"\n" * (2 + len(peer.skills) + bool(peer.description)) + b"<>"
     if data.translate(None, _PLAIN) != frame or not _is_short(peer, skills):

@@ -62,11 +62,14 @@ class PromptEdge:
     async def share(self, call: Call) -> Answer:
         """Replaces what the workspace shares."""
         value = call.json()
-        try:
-            asked = msgspec.convert({"files": value} if isinstance(value, list) else value, Share)
-        except msgspec.ValidationError as error:
-            raise InvalidField(reason=str(error)[:300]) from None
-        return json_answer(_view(call.target.id, await self._writer.share(call.target.id, asked.files)))
+        if not isinstance(value, list):
+            files = call.read(Share).files
+        else:
+            try:
+                files = msgspec.convert(value, list[SharedFile])
+            except msgspec.ValidationError as error:
+                raise InvalidField(reason=str(error)[:300]) from None
+        return json_answer(_view(call.target.id, await self._writer.share(call.target.id, files)))
 
     async def shared(self, call: Call) -> Answer:
         """The files that a workspace shares: for its direct children, people and itself; for nobody else below or

@@ -14,8 +14,7 @@ from molecule_core.prompts.reader import shared_of
 from molecule_core.store.database import Command, Decision, Event, Read, Store, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.queries import Params
-from molecule_core.wire.events import PromptBuilt, SharedContextUpdated
-from molecule_core.wire.prompts import Build, SharedFile
+from molecule_core.wire.prompts import Build, PromptBuilt, SharedContextUpdated, SharedFile
 
 
 class PromptWriter:

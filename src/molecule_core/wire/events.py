@@ -18,7 +18,7 @@ from molecule_core.wire.delegations import (
     DelegationStatus,
 )
 from molecule_core.wire.envelope import Instructions
-from molecule_core.wire.prompts import Trigger
+from molecule_core.wire.prompts import PromptBuilt, SharedContextUpdated
 
 Audience = Literal["workspace", "peers", "children", "persons"]
 
@@ -317,24 +317,6 @@ class MemoryForgotten(Struct, frozen=True):
     """A memory is not there any more."""
 
     memory_id: str
-
-
-class SharedContextUpdated(Struct, frozen=True):
-    """A workspace shares other files with its direct children now: so many. What they say, tells
-    GET /workspaces/{id}/shared-context."""
-
-    revision: int
-    files: int
-
-
-class PromptBuilt(Struct, frozen=True):
-    """The agent of a workspace has put its system prompt together anew, and why. What it says, tells
-    GET /workspaces/{id}/prompt. `tokens` is an estimate."""
-
-    revision: int
-    hash: str
-    tokens: int
-    trigger: Trigger
 
 
 class Heartbeat(Struct, frozen=True):

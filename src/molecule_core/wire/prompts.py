@@ -114,6 +114,24 @@ class SharedContext(Struct, frozen=True):
     files: list[SharedFileView]
 
 
+class SharedContextUpdated(Struct, frozen=True):
+    """A workspace shares other files with its direct children now: so many. What they say, tells
+    GET /workspaces/{id}/shared-context."""
+
+    revision: int
+    files: int
+
+
+class PromptBuilt(Struct, frozen=True):
+    """The agent of a workspace has put its system prompt together anew, and why. What it says, tells
+    GET /workspaces/{id}/prompt. `tokens` is an estimate."""
+
+    revision: int
+    hash: str
+    tokens: int
+    trigger: Trigger
+
+
 def tokens_of(size: int) -> int:
     """About how many tokens a model reads in a text of so many bytes of UTF-8, without asking its tokenizer: two for
     every seven bytes."""
