@@ -174,6 +174,13 @@ NOW = {
     "N1": "The server's own MCP endpoint: an address and a token are enough, in both eras of the protocol; a session "
     "is its credential's alone and outlives the process; the public conformance suite and the Inspector pass.",
     "G13": "The MCP dispatcher: both eras, calls side by side, progress, cancellation, no input ends it.",
+    "Q1": "A workspace asks for leave by one verb; the same under one key is one approval; it can take it back.",
+    "Q2": "The direct parent is asked by a message whose only answer is a decision; the decision wakes the requester.",
+    "Q3": "Silence, absence or missing authority pass an approval on, up to a person; time says no in the end.",
+    "Q4": "Questions come back answered, edits renew the hash, an approved action is done once, exactly as approved.",
+    "Q5": "First wins, repeats are idempotent, others 409 with the record; a requester never decides its own.",
+    "Q6": "Rules and standing authority are set by owners and operators only, and hold for the server's own tools.",
+    "Q7": "Approvals survive a restart; the chain of hops is kept; events tell each change, snapshots agree with them.",
     "D1": "One life cycle: states, phases and reasons of one printed table; forward only, exactly one end.",
     "P5": "Green means evidence: completed only when an answer came; queued is never shown as done.",
     "D2": "begin: access first, then row, ledger row, message and DELEGATION_SENT at once; SENT comes first.",

@@ -297,6 +297,146 @@ export interface TaskUpdated {
   active_tasks: number;
 }
 
+/** Somebody who has a part in an approval. `kind`: person, workspace, rule, clock, server, requester or none. */
+export interface Party {
+  kind: string;
+  id: string;
+  name: string;
+}
+
+/** Whose turn it is. `kind`: workspace, person, requester (it is asked for more), or none (it has ended). */
+export interface Holder {
+  kind: string;
+  workspace_id: string | null;
+  name: string;
+}
+
+/**
+ * Something that happened to an approval. `what`: requested, asked, escalated, info_requested, answered, edited,
+ * approved, denied, expired, withdrawn or used. `why`: the reason that the server gives; `note`: what `by` said.
+ */
+export interface Hop {
+  at: string;
+  what: string;
+  by: Party;
+  holder: Party | null;
+  why: string;
+  note: string;
+}
+
+/** Who decided. `session`: a short name of the credential it was done with. */
+export interface Judge {
+  kind: string;
+  id: string;
+  name: string;
+  session: string | null;
+}
+
+/** The decision. `decision`: approve or deny; `edited`: the details are not those that were proposed. */
+export interface Ruling {
+  decision: string;
+  by: Judge;
+  at: string;
+  note: string;
+  revision: number;
+  action_hash: string;
+  edited: boolean;
+}
+
+/** Why it is asked, or went as it did. `kind`: rule, authority or deadline. */
+export interface Policy {
+  kind: string;
+  text: string;
+}
+
+/**
+ * An approval. Times are RFC 3339 in UTC. `revision` counts what is decided about: it rises when that changes;
+ * `seq` counts all changes, and is the `rev` of its events. `details` are the ones in force: `edited`, if
+ * somebody has edited them, else `proposed`. `message_id`: the activity that the holder was asked by.
+ */
+export interface ApprovalItem {
+  approval_id: string;
+  workspace_id: string;
+  requester_name: string;
+  org_id: string;
+  action: string;
+  reason: string;
+  details: unknown;
+  proposed: unknown;
+  edited: unknown;
+  cost: number | null;
+  task_id: string | null;
+  status: string;
+  revision: number;
+  action_hash: string;
+  holder: Holder;
+  for_person: boolean;
+  source: string;
+  tool: string | null;
+  risk: string[];
+  created_at: string;
+  expires_at: string;
+  level_deadline: string | null;
+  decided: Ruling | null;
+  used_at: string | null;
+  policy: Policy[];
+  path: Hop[];
+  message_id: string | null;
+  seq: number;
+}
+
+/** Approvals. `reached_end`: there is none behind them. */
+export interface ApprovalPage {
+  approvals: ApprovalItem[];
+  reached_end: boolean;
+}
+
+/** An approval is used, by whoever reads this and nobody else. */
+export interface Used {
+  approval_id: string;
+  used_at: string;
+}
+
+/**
+ * Actions that need an approval: those whose name fits the pattern (`*` is any text; the server's own tools are
+ * called `tool:<name>`). `cost_above`: only if they cost more, or nobody knows how much; `first_time`: only as
+ * long as none like it was approved and used.
+ */
+export interface Rule {
+  action: string;
+  cost_above?: number;
+  first_time?: boolean;
+  note?: string;
+}
+
+/**
+ * Actions that a workspace approves by itself for those below it: those whose name fits the pattern, up to a
+ * cost, within a time (`from`, `until`: RFC 3339). What fits the pattern and is beyond the bounds is not its to
+ * decide.
+ */
+export interface Grant {
+  action: string;
+  cost_up_to?: number;
+  from?: string;
+  until?: string;
+}
+
+/** What a workspace needs leave for. */
+export interface RuleSet {
+  rules: Rule[];
+}
+
+/** What a workspace decides by itself. */
+export interface Authority {
+  grants: Grant[];
+}
+
+/** What a workspace needs leave for, or decides by itself, was set: so many rules and grants it has now. */
+export interface PoliciesChanged {
+  rules: number;
+  grants: number;
+}
+
 /**
  * A workspace gave work to another one. `seq`: the place of its own row in its log; `task_preview`: at most 100
  * bytes. `parent_id`: the delegation that this one is part of, `root_id` the first of all, `retry_of` the one

@@ -48,6 +48,7 @@ def state_of(snapshot: dict[str, Any]) -> State:
             each["workspace_id"]: {name: set(each[name]) for name in _WAITING} for each in snapshot["unanswered"]
         },
         "delegations": {each["delegation_id"]: each for each in deepcopy(snapshot["delegations"])},
+        "approvals": {each["approval_id"]: each for each in deepcopy(snapshot["approvals"])},
     }
 
 
@@ -72,6 +73,10 @@ def apply(state: State, event: dict[str, Any]) -> None:
         _answering(state, event)
     elif event["entity"]["kind"] == "delegation":
         _delegation(state, event)
+    elif event["entity"]["kind"] == "approval":
+        known = state["approvals"].get(event["entity"]["id"])
+        if known is None or event["entity"]["rev"] > known["seq"]:
+            state["approvals"][event["entity"]["id"]] = event["payload"]
     elif event["event"] == "CHAT_PRUNED" and event["workspace_id"] in state["chats"]:
         chat = state["chats"][event["workspace_id"]]
         chat["unread"] = sum(seq > chat["read_seq"] for seq in event["payload"]["kept"])

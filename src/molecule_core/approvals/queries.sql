@@ -16,7 +16,8 @@ INSERT INTO approvals (
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
     used_at
 ) VALUES (
-    :org_id, :id, :workspace_id, :requester_name, :status, :open, :revision, :rev, :action, :reason, :proposed, :edited,
+    :org_id, :id, :workspace_id, :requester_name, :status, :open, :revision, :rev, :action, :reason, :proposed,
+    :edited,
     :action_hash, :cost, :task_id, :source, :tool, :risk, :holder_id, :holder_name, :for_person, :asker, :messages,
     :message_id, :message_seq, :question_seq, :asked, :policy, :path, :decided, :created_at, :updated_at, :expires_at,
     :level_at, :settled_at, :used_at
@@ -25,8 +26,10 @@ INSERT INTO approvals (
 -- name: save_approval
 -- an approval has changed
 UPDATE approvals SET
-    status = :status, open = :open, revision = :revision, rev = :rev, reason = :reason, edited = :edited, action_hash =
-    :action_hash, holder_id = :holder_id, holder_name = :holder_name, for_person = :for_person, asker = :asker, messages
+    status = :status, open = :open, revision = :revision, rev = :rev, reason = :reason, proposed = :proposed,
+    edited = :edited, action_hash =
+    :action_hash, holder_id = :holder_id, holder_name = :holder_name, for_person = :for_person, asker = :asker,
+    messages
     = :messages, message_id = :message_id, message_seq = :message_seq, question_seq = :question_seq, asked = :asked,
     policy = :policy, path = :path, decided = :decided, updated_at = :updated_at, expires_at = :expires_at, level_at =
     :level_at, settled_at = :settled_at, used_at = :used_at
@@ -43,7 +46,8 @@ SELECT content_hash, approval_id FROM approval_keys WHERE workspace_id = :worksp
 
 -- name: keep_approval_key
 -- what a caller calls its request
-INSERT INTO approval_keys (workspace_id, key, approval_id, content_hash) VALUES (:workspace_id, :key, :approval_id, :content_hash);
+INSERT INTO approval_keys (workspace_id, key, approval_id, content_hash) VALUES (:workspace_id, :key, :approval_id,
+    :content_hash);
 
 -- name: approvals_open_of
 -- how many approvals of a workspace are open
@@ -135,7 +139,8 @@ SELECT workspace_id, rules, grants FROM approval_policies;
 INSERT INTO approval_policies (workspace_id, org_id, rules, grants, updated_at, updated_by)
 VALUES (:workspace_id, :org_id, :rules, :grants, :updated_at, :updated_by)
 ON CONFLICT (workspace_id) DO UPDATE SET
-    rules = excluded.rules, grants = excluded.grants, updated_at = excluded.updated_at, updated_by = excluded.updated_by;
+    rules = excluded.rules, grants = excluded.grants, updated_at = excluded.updated_at,
+    updated_by = excluded.updated_by;
 
 -- name: old_approvals
 -- approvals of an organisation that have ended long ago, behind one of them

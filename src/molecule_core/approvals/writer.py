@@ -13,6 +13,7 @@ import msgspec
 from molecule_core.approvals import rules
 from molecule_core.approvals.items import item_of
 from molecule_core.approvals.model import (
+    APPROVAL,
     Approval,
     Decider,
     Decision,
@@ -48,6 +49,7 @@ from molecule_core.ground.refusals import (
 from molecule_core.store.database import Command, Event, Read, Several, Step, Store, WriteSet
 from molecule_core.store.database import Decision as Deciding
 from molecule_core.store.journal import org_key
+from molecule_core.store.timers import no_timer
 from molecule_core.wire.approvals import Grant, Judge, Party, PoliciesChanged, Rule, plain
 
 POLICIES = "APPROVAL_POLICIES_UPDATED"
@@ -232,7 +234,7 @@ class ApprovalWriter:
 
         return await self._run(row, decide)
 
-    async def use(self, row: Approval, by: Party, action_hash: str) -> Approval:
+    async def use(self, row: Approval, action_hash: str) -> Approval:
         """The requester is about to act: once. Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved."""
 
         def decide(known: Approval) -> Deciding[Approval]:
@@ -248,7 +250,7 @@ class ApprovalWriter:
             if found is Usable.USED:
                 raise ApprovalUsed(used_at=rfc3339(known.used_at or 0), approval=shown)
             course = self._steps.course(known)
-            self._steps.used(course, by)
+            self._steps.used(course, Party(Kind.WORKSPACE.value, known.workspace_id, known.requester_name))
             return course.written(self._steps.counted)
 
         return await self._run(row, decide)
@@ -262,7 +264,7 @@ class ApprovalWriter:
         def decide() -> Deciding[None]:
             row = yield from row_of(org_id, approval_id)
             if row is None or not row.open:
-                return WriteSet(None, [("forget_timer", {"kind": "approval", "key": key})])
+                return WriteSet(None, [no_timer(APPROVAL, key)])
             course = self._steps.course(row)
             yield from self._looked_after(course)
             done = course.written(self._steps.counted)

@@ -161,19 +161,19 @@ class ApprovalEdge:
         if not text.strip():
             raise InvalidField(reason="text is empty; answer the question")
         row = await self._own(call)
-        changed = await self._writer.answer(row, _party(call), text, self._details(said.details))
+        changed = await self._writer.answer(row, self._party(call), text, self._details(said.details))
         return json_answer(self._reader.item(changed))
 
     async def withdraw(self, call: Call) -> Answer:
         """It is not wanted any more. Again changes nothing."""
         note = self._text(call.read(Withdraw).note)
-        row = await self._writer.withdraw(await self._own(call), _party(call), note)
+        row = await self._writer.withdraw(await self._own(call), self._party(call), note)
         return json_answer(self._reader.item(row))
 
     async def use(self, call: Call) -> Answer:
         """Right before the action: 200 once, for exactly the action that was approved."""
         wish = call.read(Use)
-        row = await self._writer.use(await self._own(call), _party(call), wish.action_hash)
+        row = await self._writer.use(await self._own(call), wish.action_hash)
         return json_answer(Used(row.id, rfc3339(row.used_at or 0)))
 
     # -- deciding ------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ class ApprovalEdge:
         wish = Wish(decision, said.revision, said.action_hash)
         details = self._details(said.details)
         decided = await self._writer.decide(
-            row, Said(wish=wish, by=_party(call), note=note, details=details, session=session)
+            row, Said(wish=wish, by=self._party(call), note=note, details=details, session=session)
         )
         return json_answer(self._reader.item(decided))
 
@@ -300,6 +300,13 @@ class ApprovalEdge:
             raise NotFound(what="approval")
         return row
 
+    def _party(self, call: Call) -> Party:
+        """Who acts, as the credential proves it."""
+        if call.by.kind is not Credential.WORKSPACE:
+            return Party(Kind.PERSON.value, call.by.id, call.by.name)
+        seat = self._org.workspace(call.by.id)
+        return Party(Kind.WORKSPACE.value, call.by.id, "" if seat is None else seat.name)
+
     def _page(self, rows: list[Approval], count: int) -> Answer:
         return json_answer(ApprovalPage([self._reader.item(row) for row in rows[:count]], len(rows) <= count))
 
@@ -314,12 +321,6 @@ class ApprovalEdge:
         if details is not None and len(rules.canonical(details).encode()) > self._limits.approval_bytes:
             raise InvalidField(reason=f"details have more than {self._limits.approval_bytes} bytes; say less")
         return details
-
-
-def _party(call: Call) -> Party:
-    """Who acts, as the credential proves it."""
-    kind = Kind.WORKSPACE if call.by.kind is Credential.WORKSPACE else Kind.PERSON
-    return Party(kind.value, call.by.id, call.by.name)
 
 
 def _id_of(call: Call) -> str:

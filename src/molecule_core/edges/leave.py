@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from molecule_core.access.model import Kind as Credential
 from molecule_core.approvals import rules
-from molecule_core.approvals.model import Approval, Kind, Request, Status
+from molecule_core.approvals.model import Approval, Request, Status
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.approvals.writer import ApprovalWriter
 from molecule_core.edges.delegated import asks_to_delegate
@@ -20,7 +20,7 @@ from molecule_core.ground.errors import MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import ApprovalNeeded
 from molecule_core.wire import toolspec
-from molecule_core.wire.approvals import Party, Policy, Rule, plain
+from molecule_core.wire.approvals import Policy, Rule, plain
 from molecule_core.wire.tools import TOOLS
 
 HEADER = b"x-molecule-approval"
@@ -86,18 +86,17 @@ class Leave:
         wanted = await self._wanted(call)
         if wanted is None:
             return
-        by = Party(Kind.WORKSPACE.value, call.by.id, call.by.name)
         hashed = rules.action_hash(wanted.action, rules.canonical(wanted.details))
         named = call.header(HEADER)
         if named is not None:
             row = await self._reader.one(call.by.org_id, named.replace("\x00", ""))
             if row.workspace_id != call.by.id:
                 raise NotFound(what="approval")
-            await self._writer.use(row, by, hashed)
+            await self._writer.use(row, hashed)
             return
         opened = await self._writer.request(self._request(call, wanted))
         if not opened.hit and opened.row.status is Status.APPROVED:  # by somebody's standing authority
-            await self._writer.use(opened.row, by, hashed)
+            await self._writer.use(opened.row, hashed)
             return
         raise ApprovalNeeded(action=wanted.action, how=_how(opened.row), approval=plain(self._reader.item(opened.row)))
 

@@ -1,0 +1,191 @@
+"""The ladder: who is asked, who is passed over, what time does, and whose word counts."""
+
+from tests.approvals.house import ACTION, LEVEL_SECONDS, WHOLE_SECONDS, House, code, decide, path, steps, text_of, verb
+from tests.journeys.patience import eventually
+from tests.journeys.seats import remove
+from tests.requirements import requirement
+
+
+@requirement("Q1", "Q2")
+async def test_the_parent_is_asked_by_a_message_and_its_decision_wakes_the_requester(house: House) -> None:
+    lead, ops = await house.line("Lead", "Ops")
+    await house.seat("Sibling", lead)
+    item = await house.asks(ops, reason="due today", details={"to": "Ann"}, cost=12.5, task_id="t-1")
+    assert (item["status"], item["holder"]["name"], item["for_person"]) == ("pending", "Lead", True)
+    assert (item["revision"], len(item["action_hash"])) == (1, 64)
+    (asked,) = await house.mail(lead)
+    assert (asked["kind"], asked["source_id"], asked["id"]) == ("approval_request", ops.id, item["message_id"])
+    assert asked["id"] == f"{item['approval_id']}.1"
+    for word in (ACTION, "due today", '{"to":"Ann"}', "12.5", item["approval_id"], item["action_hash"]):
+        assert word in text_of(asked)
+    decided = await house.decides(lead, item, "approve", note="go on", revision=1, action_hash=item["action_hash"])
+    assert (decided["status"], decided["decided"]["by"]["name"]) == ("approved", "Lead")
+    assert await house.owed(lead) == ["answered"]
+    (told,) = await house.mail(ops)
+    assert (told["kind"], told["intent"], told["source_id"]) == ("approval_decision", "inform", lead.id)
+    assert "was approved" in text_of(told) and "go on" in text_of(told)
+
+
+@requirement("Q3")
+async def test_two_dead_managers_are_passed_over_and_the_person_is_asked(house: House) -> None:
+    root = await house.seat("Root", here=False)
+    middle = await house.seat("Middle", root, here=False)
+    lead = await house.seat("Lead", middle, here=False)
+    ops = await house.seat("Ops", lead)
+    await house.person.post(f"/workspaces/{middle.id}/pause")
+    item = await house.asks(ops)
+    assert (item["holder"]["kind"], item["for_person"]) == ("person", True)
+    assert steps(item) == ["requested", "escalated Lead", "escalated Middle", "escalated Root", "asked"]
+    assert [each["why"] for each in item["path"][1:4]] == [
+        "its agent is offline",
+        "it is paused",
+        "its agent is offline",
+    ]
+    decided = await house.person_decides(item, "denied", note="not today")
+    assert decided["decided"]["by"] == {
+        "kind": "person",
+        "id": decided["decided"]["by"]["id"],
+        "name": "A operator",
+        "session": decided["decided"]["by"]["session"],
+    }
+    assert len(decided["decided"]["by"]["session"]) == 10
+    (told,) = await house.mail(ops)
+    assert "was denied" in text_of(told) and "not today" in text_of(told)
+
+
+@requirement("Q3")
+async def test_a_level_that_says_nothing_is_left_behind_and_at_the_end_time_says_no(house: House) -> None:
+    root, lead, ops = await house.line("Root", "Lead", "Ops")
+    item = await house.asks(ops)
+    (asked,) = await house.mail(lead)
+    await house.pass_time(LEVEL_SECONDS, root, lead, ops)
+    item = await house.held_by(item, "Root")
+    assert item["for_person"] and item["path"][-2]["by"]["kind"] == "clock"
+    assert await house.owed(lead) == ["declined"], "who was left behind owes nothing"
+    assert await code(house.decides(lead, item, "approve")) == (409, "approval_moved_on")
+    assert len(await house.mail(root)) == 1 and asked["id"] != item["message_id"]
+    await house.pass_time(LEVEL_SECONDS, root, lead, ops)
+    item = await house.held_by(item, "person")
+    await house.pass_time(WHOLE_SECONDS, root, lead, ops)
+    item = await house.stands(item, "expired")
+    assert (item["decided"]["decision"], item["decided"]["by"]["kind"]) == ("deny", "clock")
+    assert [each["kind"] for each in item["policy"]] == ["deadline"]
+    assert "has expired" in text_of((await house.mail(ops))[-1])
+    assert await code(house.person_decides(item, "approve")) == (409, "already_decided")
+
+
+@requirement("Q3", "Q5")
+async def test_at_the_root_agent_and_person_are_asked_and_the_first_word_counts(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    item = await house.asks(ops)
+    passed = await house.decides(root, item, "escalate", note="yours")
+    assert (passed["holder"]["kind"], passed["status"]) == ("person", "pending")
+    assert await house.decides(root, item, "escalate") == passed, "the same by the same changes nothing"
+    assert await code(house.decides(root, item, "deny")) == (409, "approval_moved_on")
+    assert await code(house.person_decides(item, "escalate")) == (409, "nobody_above")
+    approved = await house.person_decides(item, "approve")
+    assert await house.person_decides(item, "approved") == approved
+    assert await code(house.person_decides(item, "deny")) == (409, "already_decided")
+    assert await code(house.decides(root, item, "approve")) == (409, "already_decided")
+    second = await house.asks(ops, "another")
+    assert (await house.person_decides(second, "deny"))["status"] == "denied"
+    assert (await house.owed(root))[-1:] != ["open"], "what the person has decided nobody owes"
+    third = await house.asks(root)
+    assert (third["holder"]["kind"], third["for_person"]) == ("person", True)
+
+
+@requirement("Q4")
+async def test_a_question_comes_back_answered_by_a_reply_or_by_the_route(house: House) -> None:
+    root, lead, ops = await house.line("Root", "Lead", "Ops")
+    item = await house.asks(ops)
+    waiting = await house.decides(lead, item, "more_info", note="to whom?")
+    assert (waiting["status"], waiting["holder"]["kind"]) == ("info_requested", "requester")
+    assert await house.decides(lead, item, "more_info", note="to whom?") == waiting
+    (question,) = await house.mail(ops)
+    assert (question["kind"], question["intent"]) == ("approval_decision", "request")
+    assert "to whom?" in text_of(question)
+    await house.pass_time(LEVEL_SECONDS + 30, root, lead, ops)
+    assert (await house.now(item))["status"] == "info_requested", "no level's time runs while the requester is asked"
+    handle = question["instructions"]["reply_handle"]
+    await ops.api.post(f"/workspaces/{ops.id}/reply", {"handle": handle, "text": "to Ann"})
+    again = await house.held_by(item, "Lead")
+    assert (again["status"], again["revision"], again["path"][-2]["note"]) == ("pending", 2, "to Ann")
+    assert await code(house.decides(lead, item, "approve", revision=1)) == (409, "approval_changed")
+    asked = (await house.mail(lead))[-1]
+    assert "Answer to the question: to Ann" in text_of(asked)
+    await house.person_decides(item, "more_info", note="and why?")
+    assert (await verb(ops, item, "answer", text="it is due", details={"to": "Bob"}))["revision"] == 3
+    renewed = await house.now(item)
+    assert (renewed["holder"]["name"], renewed["for_person"], renewed["details"]) == ("Lead", True, {"to": "Bob"})
+    assert renewed["action_hash"] != item["action_hash"]
+    assert await code(verb(ops, item, "answer", text="more")) == (409, "nothing_asked")
+    assert (await house.person_decides(item, "approve"))["revision"] == 3
+
+
+@requirement("Q4", "Q5")
+async def test_what_was_edited_is_used_once_and_nothing_else(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    item = await house.asks(ops, details={"to": "Ann", "sum": 5})
+    edited = await house.decides(root, item, "approve", details={"to": "Ann", "sum": 4})
+    assert (edited["details"], edited["proposed"]["sum"]) == (edited["edited"], 5)
+    assert edited["decided"]["edited"] and edited["decided"]["action_hash"] == edited["action_hash"]
+    assert edited["action_hash"] != item["action_hash"] and edited["revision"] == 2
+    assert await code(verb(ops, item, "use", action_hash=item["action_hash"])) == (409, "approval_changed")
+    used = await verb(ops, item, "use", action_hash=edited["action_hash"])
+    assert used["approval_id"] == item["approval_id"]
+    assert await code(verb(ops, item, "use", action_hash=edited["action_hash"])) == (409, "approval_used")
+    pending = await house.asks(ops)
+    assert await code(verb(ops, pending, "use", action_hash=pending["action_hash"])) == (409, "not_approved")
+    late = await house.decides(root, pending, "approve")
+    await house.clock.advance(86_400)
+    assert await code(verb(ops, pending, "use", action_hash=late["action_hash"])) == (409, "not_approved")
+
+
+@requirement("Q1", "Q4")
+async def test_what_is_withdrawn_or_asked_twice_is_one_thing(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    where, key = f"/workspaces/{ops.id}/approvals", {"idempotency-key": "k-1"}
+    first = await ops.api.call("POST", where, body={"action": "a"}, headers=key)
+    assert await ops.api.call("POST", where, body={"action": "a"}, headers=key) == first
+    assert await code(ops.api.call("POST", where, body={"action": "b"}, headers=key)) == (409, "message_id_reused")
+    gone = await verb(ops, first, "withdraw", note="not needed")
+    assert gone["status"] == "withdrawn" and await verb(ops, first, "withdraw") == gone
+    assert await house.mail(root) == [], "nobody is handed what is withdrawn"
+    assert await code(house.decides(root, first, "approve")) == (409, "already_decided")
+    denied = await house.person_decides(await house.asks(ops), "deny")
+    assert await code(verb(ops, denied, "withdraw")) == (409, "approval_ended")
+
+
+@requirement("Q2")
+async def test_a_text_is_no_decision(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    item = await house.asks(ops)
+    (asked,) = await house.mail(root)
+    handle = asked["instructions"]["reply_handle"]
+    for body, name in (({"handle": handle, "text": "yes"}, "reply"), ({"handle": handle, "reason": "no"}, "decline")):
+        assert await code(root.api.post(f"/workspaces/{root.id}/{name}", body)) == (409, "decide_instead")
+    message = {"role": "user", "parts": [{"kind": "text", "text": "yes"}], "metadata": {"in_reply_to": asked["id"]}}
+    sent = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"message": message}}
+    refusal = await code(root.api.post(f"/workspaces/{ops.id}/a2a", sent))
+    assert refusal[0] == 409
+    await root.api.send(ops.id, "by the way")
+    assert await house.owed(root) == ["open"], "what is said besides decides nothing"
+    await house.pass_time(LEVEL_SECONDS - 1, root, ops)
+    assert await house.mail(root) == [], "nobody reminds: the ladder has its own time"
+    assert (await house.now(item))["status"] == "pending"
+
+
+@requirement("Q3")
+async def test_the_ladder_goes_on_when_seats_go_or_move(house: House) -> None:
+    root, lead, ops = await house.line("Root", "Lead", "Ops")
+    other = await house.seat("Other", root)
+    first, second = await house.asks(ops, "one"), await house.asks(lead, "two")
+    await house.person.call("PATCH", f"/workspaces/{ops.id}", body={"parent_id": other.id})
+    await remove(house.server.admin, lead)
+    await house.clock.advance(0)
+    moved = await house.held_by(first, "Other")
+    assert "it was removed" in [each["why"] for each in moved["path"]]
+    pending = await eventually(lambda: house.person.get("/approvals/pending"), lambda page: len(page["approvals"]) == 1)
+    assert pending["approvals"][0]["approval_id"] == first["approval_id"], "the other's requester is gone"
+    assert await code(house.person.get(path(second))) == (410, "workspace_removed")
+    assert (await decide(other.api, ops.id, first, "approve"))["decided"]["by"]["name"] == "Other"

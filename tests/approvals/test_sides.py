@@ -1,0 +1,284 @@
+"""Beside the ladder: credentials, rules of tools, restarts, two at once, events and snapshots, retention, figures."""
+
+import asyncio
+import contextlib
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from molecule_core.client.api import ApiError
+from tests.approvals.house import ACTION, LEVEL_SECONDS, House, code, decide, path, text_of, verb
+from tests.clocks import FakeClock
+from tests.engines import Engine
+from tests.journeys.follow import follow, state_of
+from tests.journeys.livewire import journal_of
+from tests.journeys.patience import bounded, eventually, until_waiting
+from tests.journeys.seats import remove
+from tests.requirements import requirement
+from tests.running import running
+
+
+@requirement("Q5", "M3")
+async def test_a_requester_decides_nothing_by_any_route_and_strangers_see_nothing(house: House) -> None:
+    root, lead, ops = await house.line("Root", "Lead", "Ops")
+    sibling = await house.seat("Sibling", lead)
+    viewer, owner = await house.server.person("viewer"), await house.server.person("owner")
+    elsewhere = await house.server.person("owner", await house.server.org("Elsewhere"))
+    item = await house.asks(ops)
+    for decision in ("approve", "deny", "escalate", "more_info"):
+        assert await code(house.decides(ops, item, decision, note="?")) == (403, "own_approval")
+        assert await code(decide(ops.api, lead.id, item, decision, note="?")) == (404, "not_found")
+    for seat in (sibling, root):
+        assert await code(house.decides(seat, item, "approve")) == (404, "not_found")
+        assert await code(decide(seat.api, ops.id, item, "approve")) == (404, "not_found")
+        assert await code(seat.api.get(path(item))) == (404, "not_found")
+        assert await code(seat.api.post(f"{path(item)}/use", {"action_hash": item["action_hash"]})) == (
+            404,
+            "not_found",
+        )
+    assert await code(decide(viewer, ops.id, item, "approve")) == (403, "role_too_low")
+    for work in (elsewhere.get(path(item)), decide(elsewhere, ops.id, item, "deny")):
+        assert await code(work) == (404, "not_found")
+    assert (await elsewhere.get("/approvals/pending"))["approvals"] == []
+    assert await code(lead.api.get("/approvals/pending")) == (403, "credential_not_accepted")
+    assert await code(lead.api.get("/approvals/pending")) == (403, "credential_not_accepted")
+    own_path = f"/workspaces/{lead.id}/approvals"
+    assert await code(lead.api.post(f"{own_path}/{item['approval_id']}/withdraw")) == (404, "not_found")
+    for role, count in (("requester", 0), ("holder", 1), ("any", 1)):
+        assert len((await lead.api.get(own_path, role=role))["approvals"]) == count
+    assert (await decide(lead.api, ops.id, item, "approve"))["status"] == "approved", "the requester's id does too"
+    assert (await owner.get(path(item)))["decided"]["by"]["name"] == "Lead"
+    empty: dict[str, dict[str, list[Any]]] = {"approval-rules": {"rules": []}, "standing-authority": {"grants": []}}
+    for name, body in empty.items():
+        where = f"/workspaces/{ops.id}/{name}"
+        assert await code(ops.api.call("PUT", where, body=body)) == (403, "credential_not_accepted")
+        assert await code(viewer.call("PUT", where, body=body)) == (403, "role_too_low")
+        assert await owner.call("PUT", where, body=body) == body == await ops.api.get(where)
+
+
+@requirement("Q6")
+async def test_a_tool_with_a_rule_runs_with_an_approval_once_and_only_as_approved(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    rule = {"action": "tool:send_message_*", "note": "people read this"}
+    await house.person.call("PUT", f"/workspaces/{ops.id}/approval-rules", body={"rules": [rule]})
+    where, said = f"/workspaces/{ops.id}/notify", {"message": "hello"}
+    refusal = await bounded(_refused(ops, where, said))
+    assert (refusal.status, refusal.code, refusal.problem["header"]) == (403, "approval_needed", "X-Molecule-Approval")
+    item = refusal.problem["approval"]
+    assert (item["source"], item["tool"], item["holder"]["name"]) == ("rule", "send_message_to_user", "Root")
+    again = await _refused(ops, where, said)
+    assert again.problem["approval"]["approval_id"] == item["approval_id"], "the same call asks once"
+    used = {"x-molecule-approval": item["approval_id"]}
+    assert await code(ops.api.call("POST", where, body=said, headers=used)) == (409, "not_approved")
+    await house.decides(root, item, "approve")
+    other = ops.api.call("POST", where, body={"message": "something else"}, headers=used)
+    assert await code(other) == (409, "approval_changed")
+    assert (await ops.api.call("POST", where, body=said, headers=used))["activity_id"]
+    assert await code(ops.api.call("POST", where, body=said, headers=used)) == (409, "approval_used")
+    assert (await ops.api.get(f"/registry/{ops.id}/peers")) is not None, "other tools need none"
+    await root.api.post(f"/workspaces/{root.id}/notify", said)
+
+
+async def _refused(seat: Any, where: str, body: Any) -> ApiError:
+    with pytest.raises(ApiError) as found:
+        await seat.api.post(where, body)
+    return found.value
+
+
+@requirement("Q3", "Q6")
+async def test_standing_authority_decides_within_its_bounds_and_passes_the_rest_on(house: House) -> None:
+    _root, lead, ops = await house.line("Root", "Lead", "Ops")
+    grants = {"grants": [{"action": "pay *", "cost_up_to": 50}]}
+    await house.person.call("PUT", f"/workspaces/{lead.id}/standing-authority", body=grants)
+    small = await house.asks(ops, "pay Ann", cost=50)
+    assert (small["status"], small["decided"]["by"]["kind"], small["decided"]["by"]["name"]) == (
+        "approved",
+        "rule",
+        "Lead",
+    )
+    assert [each["kind"] for each in small["policy"]] == ["authority"]
+    large = await house.asks(ops, "pay Ann", cost=51)
+    assert large["holder"]["name"] == "Root" and "beyond its standing authority" in large["path"][1]["why"]
+    assert (await house.asks(ops, "call Ann"))["holder"]["name"] == "Lead"
+    rules = {"rules": [{"action": "tool:broadcast_message", "first_time": True}]}
+    await house.person.call("PUT", f"/workspaces/{ops.id}/approval-rules", body=rules)
+    alone = {"grants": [{"action": "tool:*", "until": "2999-01-01T00:00:00Z"}]}
+    await house.person.call("PUT", f"/workspaces/{lead.id}/standing-authority", body=alone)
+    await house.server.let_broadcast(ops.id)
+    await ops.api.post(f"/workspaces/{ops.id}/broadcast", {"message": "hello"})
+    await house.person.call("PUT", f"/workspaces/{lead.id}/standing-authority", body={"grants": []})
+    await ops.api.post(f"/workspaces/{ops.id}/broadcast", {"message": "once more"})
+    bad = {"grants": [{"action": "a", "from": "tomorrow"}]}
+    assert (await code(house.person.call("PUT", f"/workspaces/{lead.id}/standing-authority", body=bad)))[0] == 422
+
+
+@requirement("Q5")
+async def test_of_two_who_decide_at_once_one_wins_and_the_other_reads_who(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    item = await house.asks(ops)
+    both = house.decides(root, item, "approve"), house.person_decides(item, "deny")
+    found = await asyncio.gather(*both, return_exceptions=True)
+    (lost,) = [each for each in found if isinstance(each, ApiError)]
+    (won,) = [each for each in found if not isinstance(each, ApiError)]
+    assert (lost.status, lost.code) == (409, "already_decided")
+    assert lost.problem["approval"]["decided"] == won["decided"]  # type: ignore[index]
+
+
+@requirement("Q2")
+async def test_a_rejection_wakes_the_requesters_waiting_poll(house: House) -> None:
+    _root, ops = await house.line("Root", "Ops")
+    item = await house.asks(ops)
+    poll = asyncio.create_task(ops.api.get(f"/workspaces/{ops.id}/activity", claim=60, wait=25))
+    look = asyncio.create_task(ops.api.get(path(item), wait=25, seq=item["seq"]))
+    await until_waiting(house.server.server, 2)
+    await house.person_decides(item, "deny")
+    (told,) = await bounded(poll)
+    assert "was denied" in text_of(told)
+    assert (await bounded(look))["status"] == "denied"
+
+
+@requirement("Q7", "P1")
+async def test_an_approval_goes_on_after_a_restart(
+    engine: Engine, place: str, tmp_path: Path, clock: FakeClock
+) -> None:
+    async with running(engine, place, tmp_path, clock=clock) as server:
+        house = House(server, await server.person(), clock)
+        root, _lead, ops = await house.line("Root", "Lead", "Ops")
+        item = await house.asks(ops)
+        token = root.token
+    async with running(engine, place, tmp_path, clock=clock, seed=1) as server:
+        house, root.api = House(server, await server.person(), clock), server.api(token)
+        await house.hear(root)
+        await house.pass_time(LEVEL_SECONDS + 30, root)
+        assert (await house.held_by(item, "Root"))["path"][0] == item["path"][0]
+        approved = await house.decides(root, item, "approve")
+        assert approved["status"] == "approved"
+    async with running(engine, place, tmp_path, clock=clock, seed=2) as server:
+        assert await server.admin.get(path(item)) == approved
+
+
+STEPS = 60
+
+
+ASKING = ("approve", "more_info", "more_info")
+
+
+async def bustle(house: House, seed: int) -> list[Any]:
+    """Random verbs, and the snapshots that were taken meanwhile."""
+    dice, taken = random.Random(seed), list[Any]()
+    seats = await house.line("Root", "Lead", "Ops")
+    org_id = house.server.server.registry.orgs()[0].id
+    items = list[Any]()
+    for step in range(STEPS):
+        seat = dice.choice(seats)
+        item = dice.choice(items[-2:]) if items else None
+        with contextlib.suppress(ApiError):
+            choice = dice.randrange(9)
+            if choice < 2 or item is None:
+                items.append(await house.asks(seat, f"{ACTION} {step}", expires_in=dice.choice([60, 600])))
+            elif choice == 2:
+                await house.person_decides(item, dice.choice([*ASKING, "deny"]), note="why?")
+            elif choice < 5:
+                await house.decides(seat, item, dice.choice([*ASKING, "escalate"]), note="why?")
+            elif choice < 7:
+                await verb(next(each for each in seats if each.id == item["workspace_id"]), item, "answer", text="so")
+            elif choice == 7:
+                owner = next(each for each in seats if each.id == item["workspace_id"])
+                found = await house.now(item)
+                await verb(owner, item, dice.choice(["withdraw", "use"]), action_hash=found["action_hash"])
+            else:
+                await house.pass_time(60, *seats)
+        if dice.random() < 0.2:
+            taken.append(await quiet_snapshot(house, org_id))
+    taken.append(await quiet_snapshot(house, org_id))
+    return taken
+
+
+async def quiet_snapshot(house: House, org_id: str) -> Any:
+    """A snapshot in a moment in which no timer is at work: between its place and its reads nothing has happened."""
+    taken = [await bounded(house.person.get(f"/orgs/{org_id}/snapshot"))]
+
+    async def look() -> bool:
+        taken.append(await bounded(house.person.get(f"/orgs/{org_id}/snapshot")))
+        return bool(taken[-1]["as_of"] == taken[-2]["as_of"])
+
+    await eventually(look, bool)
+    return taken[-2]
+
+
+@requirement("Q7", "M34")
+async def test_an_old_snapshot_and_its_events_are_the_new_snapshot(house: House) -> None:
+    taken = await bustle(house, 3)
+    events = await journal_of(house.server)
+    assert len(taken[-1]["approvals"]) > 5
+    for number, old in enumerate(taken):
+        for new in taken[number:]:
+            between = [event for event in events if event["seq"] <= new["as_of"]]
+            assert follow(state_of(old), between)["approvals"] == state_of(new)["approvals"]
+    told = {event["event"] for event in events if event["entity"]["kind"] == "approval"}
+    assert len(told) >= 7
+
+
+@requirement("A3")
+@pytest.mark.parametrize("row", [("Explained", "approvals.explained"), ("SeatsGone", "approvals.seats_gone")])
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str, str], is_there: bool) -> None:
+    if not is_there:
+        rows = house.server.server.store.followers._rows  # type: ignore[attr-defined]
+        (fact,) = [each for each in rows if each.__name__ == row[0]]
+        del rows[fact][row[1]]
+    _root, lead, ops = await house.line("Root", "Lead", "Ops")
+    item = await house.asks(ops)
+    if row[0] == "Explained":
+        await house.decides(lead, item, "more_info", note="why?")
+        (question,) = await house.mail(ops)
+        answer = {"handle": question["instructions"]["reply_handle"], "text": "so"}
+        await ops.api.post(f"/workspaces/{ops.id}/reply", answer)
+        assert ((await house.now(item))["status"] == "pending") == is_there
+    else:
+        await remove(house.server.admin, ops)
+        await house.clock.advance(0)
+        if is_there:
+            await nothing_waits(house)
+        else:
+            assert len((await house.person.get("/approvals/pending"))["approvals"]) == 1
+
+
+async def nothing_waits(house: House) -> None:
+    """Waits until nothing is pending."""
+    await eventually(lambda: house.person.get("/approvals/pending"), lambda page: page["approvals"] == [])
+
+
+@requirement("Q7")
+async def test_old_approvals_go_and_are_counted(house: House) -> None:
+    _root, ops = await house.line("Root", "Ops")
+    item = await house.person_decides(await house.asks(ops), "deny")
+    waiting = await house.asks(ops, "another", expires_in=7 * 86_400)
+    approvals = house.server.server.approvals
+    assert ("denied",) in [each.labels for each in approvals.counted.samples() if each.value == 1]
+    assert await approvals.reader.open_in_all() == 1
+    house.clock.at += 9 * 86_400 * 1_000_000
+    retention = house.server.server._retention
+    batches = [each async for each in house.server.server.approvals.pruning.batches(retention.before, 100)]
+    await asyncio.gather(*(house.server.server.store.run(each.command) for each in batches if each.command))
+    assert await code(house.server.admin.get(path(item))) == (404, "not_found")
+    assert (await house.server.admin.get(path(waiting)))["approval_id"] == waiting["approval_id"]
+
+
+@requirement("Q1")
+async def test_what_is_asked_has_bounds(house: House) -> None:
+    ops = await house.seat("Ops")
+    where = f"/workspaces/{ops.id}/approvals"
+    bad: list[dict[str, Any]] = [
+        {"action": " "},
+        {"action": "tool:notify"},
+        {"action": "a", "details": {"x": "y" * 9000}},
+        {"action": "a", "details": {}, "context": {}},
+        {"action": "a", "cost": -1},
+        {"action": "a", "expires_in": 0},
+        {"action": "a", "task_id": "\u00e9"},
+    ]
+    for each in bad:
+        assert (await code(ops.api.post(where, each)))[0] == 422
