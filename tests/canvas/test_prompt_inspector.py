@@ -29,6 +29,7 @@ async def test_a_prompt_is_shown_by_section_and_follows_its_agent_with_why_and_w
     await page.get_by_role("link", name="Open it on a page of its own").click()
     await expect(page).to_have_url(f"{stage.server.url}/app/prompt/{seat.id}")
     sections = page.get_by_role("region", name="Sections")
+    await expect(sections.get_by_role("heading")).to_have_count(len(tokens))
     shown = await sections.get_by_role("heading").all_inner_texts()
     assert [int(re.findall(r"(\d+) tokens?", each)[0]) for each in shown] == tokens
 

@@ -183,7 +183,7 @@ async def show_together(page: Page, stage: Stage) -> None:
 
 
 async def show_request_in_chat(page: Page, stage: Stage) -> None:
-    await go(page, stage, f"chat/{stage.seats['Engineering'].id}")
+    await go(page, stage, f"chat/{stage.seats['Reader'].id}")
     await page.get_by_role("link", name="Open the request").wait_for()
 
 
