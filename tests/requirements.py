@@ -109,7 +109,7 @@ NOW = {
     "C84": "The page tells in its own timeline when the map was drawn, for whoever measures it (canvas R84).",
     "C88": "An agent's answer is on the page within half a second (canvas R88, in part).",
     "C10": "What waits for a person, failed and stuck ones stand in the strip, oldest first; A goes on (canvas R10).",
-    "C15": "A notification only after opt-in, of a hidden page, from one of several tabs; a click opens the item (R15).",
+    "C15": "A notification only after opt-in, of a hidden page, from one tab of several; a click opens it (R15).",
     "C16": "Sound is off by default, and its own for what waits for a person (canvas R16).",
     "C40": "A request is in the inbox within 500 ms with agent, action, arguments, path and expiry (canvas R40).",
     "C41": "A decision reaches the child through each level; each step is seen in the path (canvas R41).",
