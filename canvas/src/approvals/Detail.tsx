@@ -54,18 +54,20 @@ export function Detail({ id, workspaceId, list, back }: Props) {
       <Head approval={approval} />
       <Details approval={approval} />
       <Answers approval={approval} />
-      <Part title="What happens then">
-        <dl className={css.facts}>
-          {outcomes(approval).map(({ when, then }) => (
-            <div key={when}>
-              <dt>{when}</dt>
-              <dd>
-                <bdi>{then}</bdi>
-              </dd>
-            </div>
-          ))}
-        </dl>
-      </Part>
+      {isAsked(approval) && (
+        <Part title="What happens then">
+          <dl className={css.facts}>
+            {outcomes(approval).map(({ when, then }) => (
+              <div key={when}>
+                <dt>{when}</dt>
+                <dd>
+                  <bdi>{then}</bdi>
+                </dd>
+              </div>
+            ))}
+          </dl>
+        </Part>
+      )}
       <Part title="Its way so far">
         <ol className={css.path}>
           {approval.path.map((hop, at) => (
