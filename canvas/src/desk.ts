@@ -2,6 +2,7 @@
  * state and the server. */
 
 import { Api, NoAnswer, Refusal, wordsOf } from "./live/api";
+import { Approving } from "./live/approving";
 import { Connection } from "./live/connection";
 import { MissedWork } from "./live/missedwork";
 import { ReadMarks } from "./live/readmarks";
@@ -22,6 +23,7 @@ import { seenStore, type Seen } from "./state/seen";
 import { applySnapshot } from "./state/snapshot";
 import { createStore, type Store } from "./state/store";
 import { Uploads } from "./state/uploads";
+import type { Undo } from "./state/undo";
 import type { Vault } from "./state/vault";
 import { withRead, withReply } from "./state/working";
 import { nameText, type UploadLimits } from "./text/files";
@@ -30,12 +32,6 @@ import type { DelegationFull, DelegationItem, EventFrame, Session, Snapshot } fr
 const PAGE = 50;
 const LARGE = 2_000;
 const LARGE_MS = 250;
-
-/** What was done last and can be taken back. */
-export interface Undo {
-  words: string;
-  run: () => Promise<void>;
-}
 
 interface DeskParts {
   session: Session;
@@ -60,6 +56,9 @@ export class Desk {
   /** Counts the changes of instruction templates. */
   readonly templateChanges: Store<number> = createStore(0);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
+  /** Counts, by workspace, how often its prompt was put together anew; by "", how often that can have been missed. */
+  readonly promptBuilds: Store<ReadonlyMap<string, number>> = createStore<ReadonlyMap<string, number>>(new Map());
+  readonly approving: Approving;
   readonly connection: Connection;
   readonly outbox: Outbox;
   readonly uploads: Uploads;
@@ -96,6 +95,7 @@ export class Desk {
     this.seen = seenStore(vault, owner);
     this.marks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
     this.missedWork = new MissedWork(api, session.org.id, this.data);
+    this.approving = new Approving({ api, orgId: session.org.id, data: this.data, undo: this.undo });
     this.tabs = new Tabs((word) => this.hear(word, onLogOut));
     this.connection = new Connection({
       url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
@@ -120,6 +120,7 @@ export class Desk {
     window.removeEventListener("pagehide", this.tellLast);
     this.connection.stop();
     this.marks.stop();
+    this.approving.stop();
     this.tabs.close();
   }
 
@@ -257,8 +258,10 @@ export class Desk {
   /** Does what the lost connection held up. */
   private catchUp(): void {
     this.templateChanges.update((count) => count + 1);
+    this.countBuilds([""]);
     void this.outbox.retryHeldUp();
     void this.readStuck();
+    void this.approving.readWaiting(Date.now);
     void this.missedWork.read();
     this.marks.retry();
   }
@@ -302,6 +305,7 @@ export class Desk {
 
   private takeSnapshot(snapshot: Snapshot): void {
     this.problem.set(null);
+    this.approving.setTime(snapshot.server_time, Date.now());
     this.data.update((state) => applySnapshot(state, snapshot));
   }
 
@@ -312,7 +316,12 @@ export class Desk {
     if (own.length > 0) this.outbox.settle(new Set(own));
     if (frames.some((frame) => changesProblems(frame, this.stuck.get()))) void this.readStuck();
     if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
+    this.countBuilds(frames.filter((frame) => frame.event === "PROMPT_BUILT").map((frame) => frame.workspace_id));
     if (frames.some((frame) => /^INSTRUCTION_TEMPLATE_/.test(frame.event))) this.templateChanges.update((count) => count + 1);
+  }
+
+  private countBuilds(of: readonly string[]): void {
+    if (of.length > 0) this.promptBuilds.update((all) => new Map([...all, ...of.map((id) => [id, (all.get(id) ?? 0) + 1] as const)]));
   }
 
   /** One reading at a time; what changes meanwhile is read once more after it. A failed one is made up for by the next

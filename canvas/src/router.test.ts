@@ -1,6 +1,7 @@
 // @vitest-environment node
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { LISTS } from "./state/approvals";
 import { hrefOf, ORG, parsePlace, type Place } from "./router";
 
 function read(href: string): Place {
@@ -10,8 +11,10 @@ function read(href: string): Place {
 
 const id = fc.string({ minLength: 1, maxLength: 20, unit: "grapheme" }).filter((each) => !/^\.{1,2}$/.test(each));
 const place: fc.Arbitrary<Place> = fc.oneof(
-  fc.record({ view: fc.constant("org" as const), focus: id, panel: fc.constantFrom("chat" as const, "about" as const, null), filter: fc.string() }),
+  fc.record({ view: fc.constant("org" as const), focus: id, panel: fc.constantFrom("chat" as const, "prompt" as const, "about" as const, null), filter: fc.string() }),
   fc.record({ view: fc.constant("chats" as const), workspaceId: id, messageId: fc.option(id) }),
+  fc.record({ view: fc.constant("inbox" as const), list: fc.constantFrom(...LISTS), open: fc.option(fc.record({ id, workspaceId: id })) }),
+  fc.record({ view: fc.constant("prompt" as const), workspaceId: id }),
   fc.constantFrom<Place>(ORG, { view: "connect" }, { view: "settings" }, { view: "chats", workspaceId: null, messageId: null }),
 );
 

@@ -1,17 +1,21 @@
 /** What the page shows is in its address, all of it. */
 
+import { LISTS, type ListName } from "./state/approvals";
 import { createStore, type Store } from "./state/store";
 
 const BASE = "/app";
 
 /** What is shown of an agent beside the organisation. */
-export type Panel = "chat" | "work" | "about";
+export type Panel = "chat" | "work" | "prompt" | "about";
 
 export type Place =
   | { view: "org"; focus: string | null; panel: Panel | null; filter: string }
   | { view: "chats"; workspaceId: string | null; messageId: string | null }
   /** A delegation with all that came of it; `node`: of these the one that is looked at. */
   | { view: "delegation"; id: string; node: string | null }
+  /** What agents ask leave for. `open`: the one that is looked at, and who asks. */
+  | { view: "inbox"; list: ListName; open: { id: string; workspaceId: string } | null }
+  | { view: "prompt"; workspaceId: string }
   | { view: "problems" }
   | { view: "instructions"; templateId: string | null }
   | { view: "connect" }
@@ -24,6 +28,7 @@ export interface Router {
   stop(): void;
 }
 
+export const INBOX: Place = { view: "inbox", list: "waiting", open: null };
 export const ORG: Place = { view: "org", focus: null, panel: null, filter: "" };
 
 export function parsePlace(path: string, search: string): Place {
@@ -37,6 +42,10 @@ export function parsePlace(path: string, search: string): Place {
       return { view: "chats", workspaceId: id ?? null, messageId: query.get("m") };
     case "delegations":
       return id === undefined ? { view: "unknown", path } : { view: "delegation", id, node: query.get("node") };
+    case "inbox":
+      return inboxPlace(id, query);
+    case "prompt":
+      return id === undefined ? { view: "unknown", path } : { view: "prompt", workspaceId: id };
     case "instructions":
       return { view: "instructions", templateId: id ?? null };
     case "problems":
@@ -48,10 +57,19 @@ export function parsePlace(path: string, search: string): Place {
   }
 }
 
+/** Approvals are the one kind there is; a kind of a newer version shows them too. */
+function inboxPlace(id: string | undefined, query: URLSearchParams): Place {
+  const list = LISTS.find((each) => each === query.get("state")) ?? "waiting";
+  const workspaceId = query.get("of");
+  return { view: "inbox", list, open: id === undefined || workspaceId === null ? null : { id, workspaceId } };
+}
+
+const PANELS: readonly string[] = ["chat", "work", "prompt", "about"] satisfies Panel[];
+
 function orgPlace(query: URLSearchParams): Place {
   const panel = query.get("panel");
   const focus = query.get("focus");
-  const open = focus !== null && (panel === "chat" || panel === "work" || panel === "about") ? panel : null;
+  const open = focus !== null && PANELS.includes(panel ?? "") ? (panel as Panel) : null;
   return { view: "org", focus, panel: open, filter: query.get("q") ?? "" };
 }
 
@@ -73,6 +91,12 @@ export function hrefOf(place: Place): string {
     }
     case "delegation":
       return `${BASE}/delegations/${encodeURIComponent(place.id)}${search({ node: place.node })}`;
+    case "inbox": {
+      const id = place.open === null ? "" : `/${encodeURIComponent(place.open.id)}`;
+      return `${BASE}/inbox${id}${search({ kind: "approval", state: place.list, of: place.open?.workspaceId ?? null })}`;
+    }
+    case "prompt":
+      return `${BASE}/prompt/${encodeURIComponent(place.workspaceId)}`;
     case "instructions":
       return `${BASE}/instructions${place.templateId === null ? "" : `/${encodeURIComponent(place.templateId)}`}`;
     case "unknown":

@@ -178,7 +178,7 @@ async def test_keys_open_an_agent_read_about_it_and_return_to_its_row(page: Page
     await fingers.go_to(panel.get_by_role("tab", name="Chat"))
     await fingers.press("ArrowRight")
     await expect_focus(panel.get_by_role("tab", name="Work"))
-    await fingers.press("ArrowRight")
+    await fingers.press("End")
     await expect_focus(panel.get_by_role("tab", name="About"))
     await fingers.use(panel.get_by_role("link", name="Quality"))
     await expect_focus(page.get_by_role("complementary", name="Quality").get_by_role("heading", name="Quality"))

@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import Page, Route
 
 from tests.canvas.desk import Desk
+from tests.canvas.leave import ask_leave, say
 from tests.canvas.owing import ask, mutter, offer
+from tests.canvas.prompting import tell_prompt
 from tests.canvas.stage import Stage
 from tests.canvas.working import answer_work, by_http, take_work
 from tests.journeys.loops import frozen_chain
@@ -53,6 +55,21 @@ async def fill(stage: Stage) -> None:
     await stage.admin.call("PUT", f"{path}/support-team", body={"parts": {"lines": ["Be kind."]}, "in_force": False})
     await stage.admin.post(f"{path}/support-team/canary", {"version": 2, "percent": 10})
     await fill_work(stage)
+    await fill_leave(stage)
+
+
+async def fill_leave(stage: Stage) -> None:
+    """Gives the company requests that wait for a person, are with an agent, and were decided; and a prompt."""
+    rest = {"details": {"to": "production", "words": "much to read " * 30}, "reason": "It is tested", "cost": 12.5}
+    await ask_leave(stage, "Lead", "Deploy the page", **rest)
+    await ask_leave(stage, "Lead", "Restart the server", details={"host": "one"})
+    await ask_leave(stage, "Lead", "Write to a customer", details={"whom": "somebody"})
+    await ask_leave(stage, "Reader", "Read the mail")
+    denied = await ask_leave(stage, "Backend", "Drop the table", details={"table": "people"})
+    await say(stage, "Engineering", denied, "deny", note="There is only one of it.")
+    for number, kind in enumerate(("start", "file")):
+        texts = {(1, "system-prompt.md"): RICH * (number + 2), (5, "Peers"): "- Reader: reads"}
+        await tell_prompt(stage, "Writer", texts, kind)
 
 
 async def fill_work(stage: Stage) -> None:
@@ -132,6 +149,53 @@ async def show_work(page: Page, stage: Stage) -> None:
     await show_work_beside(page, stage)
     await page.get_by_role("link", name="Answer the customers who wait").click()
     await page.get_by_role("region", name="Answer").get_by_role("table").wait_for()
+
+
+async def show_inbox(page: Page, stage: Stage) -> None:
+    await go(page, stage, "inbox?kind=approval&state=waiting")
+    await page.get_by_role("checkbox").first.wait_for()
+
+
+async def show_request(page: Page, stage: Stage) -> None:
+    await show_inbox(page, stage)
+    await page.get_by_role("link", name="Deploy the page").click()
+    await page.get_by_role("button", name="Approve", exact=True).wait_for()
+
+
+async def show_edited_request(page: Page, stage: Stage) -> None:
+    await show_request(page, stage)
+    await page.get_by_role("button", name="Approve with edits…").click()
+    await page.get_by_role("textbox", name="Details to approve").fill('{"to": 3}')
+    await page.get_by_text("must stay one").wait_for()
+
+
+async def show_decided(page: Page, stage: Stage) -> None:
+    await go(page, stage, "inbox?kind=approval&state=decided")
+    await page.get_by_role("link", name="Drop the table").click()
+    await page.get_by_text("There is nothing to decide.").wait_for()
+
+
+async def show_together(page: Page, stage: Stage) -> None:
+    await show_inbox(page, stage)
+    await page.get_by_role("checkbox").first.check()
+    await page.get_by_role("button", name="Deny…").click()
+    await page.get_by_role("dialog", name="Deny 1 request?").wait_for()
+
+
+async def show_request_in_chat(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"chat/{stage.seats['Reader'].id}")
+    await page.get_by_role("link", name="Open the request").wait_for()
+
+
+async def show_prompt_beside(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"org?focus={stage.seats['Writer'].id}&panel=prompt")
+    await page.get_by_role("region", name="What changed").wait_for()
+
+
+async def show_prompt(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"prompt/{stage.seats['Writer'].id}")
+    await page.get_by_role("button", name="system-prompt.md").click()
+    await page.get_by_role("region", name="Text of system-prompt.md").wait_for()
 
 
 async def show_connect(page: Page, stage: Stage) -> None:
@@ -271,6 +335,14 @@ VIEWS: dict[str, View] = {
     "work in a chat": show_work_in_chat,
     "organisation with work": show_work_beside,
     "work": show_work,
+    "inbox": show_inbox,
+    "request": show_request,
+    "edited request": show_edited_request,
+    "decided request": show_decided,
+    "several requests": show_together,
+    "request in a chat": show_request_in_chat,
+    "prompt beside": show_prompt_beside,
+    "prompt": show_prompt,
     "connect": show_connect,
     "seat made": show_seat_made,
     "settings": show_settings,

@@ -17,7 +17,3 @@ export class Refusal extends Error {
 
 /** No answer came. Whether the command had its effect is not known. */
 export class NoAnswer extends Error {}
-
-export function sentence(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}

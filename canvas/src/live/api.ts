@@ -1,12 +1,15 @@
 /** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
 
+import { approvalOf, type Approval } from "../state/approvals";
 import type { Delegation } from "../state/delegations";
 import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, unansweredOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/reading";
 import type { UploadLimits } from "../text/files";
 import type { ConnectPage, Delegated, DelegationFull, DelegationItem, DelegationPage, HostRow, Session, Snapshot, TimelinePage } from "../wire";
-import { NoAnswer, Refusal, sentence } from "./answers";
+import { sentence } from "../text/words";
+import { NoAnswer, Refusal } from "./answers";
+import type { Answer } from "./approving";
 import { upload, type Watch } from "./upload";
 
 export { NoAnswer, Refusal };
@@ -46,6 +49,9 @@ export interface SeatChange {
 const PATIENCE_MS = 20_000;
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** So many pages of what is not decided are read at once. */
+const MOST_PAGES = 10;
 
 /** A message to a workspace, by its row in the log. */
 export interface Asked {
@@ -141,6 +147,34 @@ export class Api {
       moreDeadLetters: members(dead)?.["reached_end"] === false,
       chains: list(frozen, "chains").map(chainOf).filter((each) => each !== null),
     };
+  }
+
+  /** All that are open, also those that no person has to decide. */
+  async pendingApprovals(orgId: string): Promise<Approval[]> {
+    const all: Approval[] = [];
+    for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+      const after = all.at(-1) === undefined ? "" : `&after=${encodeURIComponent(all.at(-1)?.id ?? "")}`;
+      const page = await this.ask("GET", `/approvals/pending?org=${encodeURIComponent(orgId)}${after}`);
+      all.push(...approvalsOf(page));
+      if (members(page)?.["reached_end"] !== false) break;
+    }
+    return all;
+  }
+
+  /** The newest that a workspace asked, or was asked. */
+  async approvalsOf(workspaceId: string): Promise<Approval[]> {
+    return approvalsOf(await this.ask("GET", `${seat(workspaceId)}/approvals?role=any`));
+  }
+
+  async approval(workspaceId: string, id: string): Promise<Approval> {
+    return known(await this.ask("GET", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}`));
+  }
+
+  /** How it stands then. What is answered is what was shown: its revision, and the hash of its action. */
+  async decide({ workspaceId, id, revision, actionHash }: Approval, { verdict, note, details }: Answer): Promise<Approval> {
+    const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
+    const decision = { decision: verdict, revision, action_hash: actionHash, ...words };
+    return known(await this.ask("POST", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
   }
 
   /** Sends what an agent said and did not send, as the agent's answer: in other words if they were changed. */
@@ -296,6 +330,16 @@ function deadLetter(workspaceId: string, activityId: string): string {
 
 function chain(orgId: string, rootId: string): string {
   return `/orgs/${encodeURIComponent(orgId)}/chains/${encodeURIComponent(rootId)}`;
+}
+
+function approvalsOf(answer: unknown): Approval[] {
+  return list(answer, "approvals").map(approvalOf).filter((each) => each !== null);
+}
+
+function known(answer: unknown): Approval {
+  const found = approvalOf(answer);
+  if (found === null) throw new NoAnswer("The server answered with something that this page does not know. Load the page again.");
+  return found;
 }
 
 function people(orgId: string): string {

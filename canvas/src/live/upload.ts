@@ -2,7 +2,8 @@
 
 import type { Attachment } from "../state/model";
 import { list, number, text } from "../state/reading";
-import { NoAnswer, Refusal, sentence } from "./answers";
+import { sentence } from "../text/words";
+import { NoAnswer, Refusal } from "./answers";
 
 /** The person stopped it. */
 export class Stopped extends Error {}

@@ -1,6 +1,7 @@
 /** The one way from a state and events to the next state. Pure; repeated and old events change nothing. */
 
 import type { EventFrame, SnapshotWorkspace } from "../wire";
+import { approvalOf, withApprovals, type Approval, type Approvals } from "./approvals";
 import { isAnsweringWord, toldOf, waitsAfter, type Told } from "./answering";
 import { keep, ofEvent, type Delegation } from "./delegations";
 import { deliveryOf, stepped, type Step } from "./delivery";
@@ -31,6 +32,7 @@ class Draft {
   private chats: Map<string, Chat> | null = null;
   private unanswered: Map<string, Unanswered> | null = null;
   private delegations: Map<string, Delegation> | null = null;
+  private approvals: Approvals | null = null;
   private refused: readonly Refused[] | null = null;
   private gone: Map<string, number> | null = null;
 
@@ -51,7 +53,7 @@ class Draft {
 
   result(): State {
     const same = this.last === this.base.last && this.unknownEvents === this.base.unknownEvents;
-    const touched = this.workspaces ?? this.chats ?? this.unanswered ?? this.delegations ?? this.refused ?? this.gone;
+    const touched = this.workspaces ?? this.chats ?? this.unanswered ?? this.delegations ?? this.approvals ?? this.refused ?? this.gone;
     if (same && touched === null) return this.base;
     return {
       ...this.base,
@@ -62,6 +64,7 @@ class Draft {
       chats: this.chats ?? this.base.chats,
       unanswered: this.unanswered ?? this.base.unanswered,
       delegations: this.delegations ?? this.base.delegations,
+      approvals: this.approvals ?? this.base.approvals,
       refused: this.refused ?? this.base.refused,
       gone: this.gone ?? this.base.gone,
     };
@@ -143,6 +146,12 @@ class Draft {
     keep(this.delegations, one);
   }
 
+  putApproval(one: Approval): void {
+    const known = this.approvals ?? this.base.approvals;
+    const next = withApprovals(known, [one]);
+    if (next !== known) this.approvals = next;
+  }
+
   refuse(refused: Refused): void {
     this.refused = [...(this.refused ?? this.base.refused).slice(-MOST_REFUSED + 1), refused];
   }
@@ -162,6 +171,12 @@ function delegated(draft: Draft, frame: EventFrame): void {
   draft.putDelegation(one);
   const source = frame.workspace_id;
   if (frame.event === "DELEGATION_SENT" && draft.workspace(source) !== undefined) draft.addLine(source, lineOfDelegation(one));
+}
+
+function asked(draft: Draft, _frame: EventFrame, payload: Members): void {
+  const one = approvalOf(payload);
+  if (one === null) draft.notUnderstood();
+  else draft.putApproval(one);
 }
 
 function stopped(draft: Draft, frame: EventFrame, payload: Members): void {
@@ -350,15 +365,15 @@ const CHANGES = new Map<string, Change>([
   ["DELEGATION_COMPLETE", delegated],
   ["DELEGATION_FAILED", delegated],
   ["DELEGATION_REFUSED", stopped],
-  ["APPROVAL_REQUESTED", nothing],
-  ["APPROVAL_ESCALATED", nothing],
-  ["APPROVAL_INFO_REQUESTED", nothing],
-  ["APPROVAL_ANSWERED", nothing],
-  ["APPROVAL_APPROVED", nothing],
-  ["APPROVAL_DENIED", nothing],
-  ["APPROVAL_EXPIRED", nothing],
-  ["APPROVAL_WITHDRAWN", nothing],
-  ["APPROVAL_USED", nothing],
+  ["APPROVAL_REQUESTED", asked],
+  ["APPROVAL_ESCALATED", asked],
+  ["APPROVAL_INFO_REQUESTED", asked],
+  ["APPROVAL_ANSWERED", asked],
+  ["APPROVAL_APPROVED", asked],
+  ["APPROVAL_DENIED", asked],
+  ["APPROVAL_EXPIRED", asked],
+  ["APPROVAL_WITHDRAWN", asked],
+  ["APPROVAL_USED", asked],
   ["APPROVAL_POLICIES_UPDATED", nothing],
   ["MEMORY_WRITTEN", nothing],
   ["MEMORY_FORGOTTEN", nothing],

@@ -1,5 +1,6 @@
 /** What needs a person: failed, degraded and silent agents, what is stuck, and what was not read. Oldest first. */
 
+import { approvalLists } from "./approvals";
 import { isSilent, standingOf } from "./standing";
 import type { Chat, State, Workspace } from "./model";
 import { NO_PROBLEMS, type Chain, type DeadLetter, type Problems, type UnansweredMessage } from "./problems";
@@ -9,19 +10,22 @@ export interface Concern {
   /** Of a stopped chain: the message that began it. */
   workspaceId: string;
   name: string;
-  kind: "failed" | "degraded" | "silent" | "unanswered" | "undelivered" | "work" | "stopped" | "unread";
+  kind: "approval" | "failed" | "degraded" | "silent" | "unanswered" | "undelivered" | "work" | "stopped" | "unread";
   /** Since when it needs somebody. */
   since: string;
   /** How many messages, or how much work, it is about. */
   unread: number;
+  /** Of what an agent asks leave for: which. */
+  approvalId?: string;
 }
 
 export function concerns(
-  state: Pick<State, "workspaces" | "chats">,
+  state: Pick<State, "workspaces" | "chats" | "approvals">,
   stuck: Problems = NO_PROBLEMS,
   work: WorkProblems = NO_WORK_PROBLEMS,
 ): Concern[] {
-  const found = [
+  const found: Concern[] = [
+    ...asking(state.approvals),
     ...unanswered(stuck.unanswered),
     ...undelivered(stuck.deadLetters),
     ...stopped(state.workspaces, stuck.chains),
@@ -34,6 +38,14 @@ export function concerns(
     if (unread !== null) found.push(unread);
   }
   return found.sort(byAge);
+}
+
+/** One for each thing that a person is to decide. */
+function asking(approvals: State["approvals"]): Concern[] {
+  return approvalLists(approvals).waiting.map(({ id, workspaceId, requesterName, createdAt, path }) => {
+    const since = path.findLast(({ what }) => what === "asked" || what === "answered")?.at ?? createdAt;
+    return { workspaceId, name: requesterName, kind: "approval", since, unread: 1, approvalId: id };
+  });
 }
 
 /** One for each agent that owes answers. */

@@ -1,5 +1,7 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
+import { approvalOf, type Approval } from "./approvals";
+import { approvalRow } from "./approvals.testing";
 import { conversationItems, type Item } from "./conversation";
 import { UNTOLD, type Line } from "./model";
 import type { Unsent } from "./outbox";
@@ -54,4 +56,12 @@ test("what was not sent stays at the end, with the reason", () => {
 
 test("times that are none do not break the list", () => {
   expect(kinds(items([line(1, "soon")]))).toContain("text 1");
+});
+
+test("leave that was asked for stands between the lines by its time, and who spoke before is named again after it", () => {
+  const lines = [line(1, "2026-03-29T10:00:00Z"), line(2, "2026-03-29T10:01:00Z")];
+  const approvals = ["2026-03-29T10:00:30Z", "2026-03-29T10:02:00Z"].map((at, place) => ({ approval: approvalOf(approvalRow(`p${place}`)) as Approval, at }));
+  const all = conversationItems({ lines, unsent: [entry("c")], delegations: new Map(), approvals, newAfter: null, now: NOW, zone: ZONE });
+  expect(all.slice(1).map((item) => (item.kind === "approval" ? item.approval.id : item.kind === "message" && item.text))).toEqual(["text 1", "p0", "text 2", "p1", "mine"]);
+  expect(all[3]).toMatchObject({ text: "text 2", joined: false });
 });

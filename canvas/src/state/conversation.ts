@@ -1,6 +1,7 @@
 /** What a conversation shows, as one list: days, messages, messages on their way, and where the new ones begin. */
 
 import { dayHeading, dayKey } from "../text/time";
+import type { Approval, Placed } from "./approvals";
 import type { Delegation } from "./delegations";
 import { isSaid, type Choice, type Delivery, type Line, type Said } from "./model";
 import type { Obligation } from "./owed";
@@ -37,7 +38,16 @@ export interface Work {
   delegation: Delegation;
 }
 
-export type Item = Message | Work | { kind: "day"; key: string; heading: string } | { kind: "new"; key: string };
+/** Leave that was asked for: from the question to what came of it the same element. */
+export interface Leave {
+  kind: "approval";
+  key: string;
+  approval: Approval;
+  /** Since when it belongs to this chat. */
+  at: string;
+}
+
+export type Item = Message | Work | Leave | { kind: "day"; key: string; heading: string } | { kind: "new"; key: string };
 
 /** Messages of one author within this time stand together. */
 const JOIN_MS = 5 * 60_000;
@@ -46,19 +56,22 @@ export interface Shown {
   lines: readonly Line[];
   unsent: readonly Unsent[];
   delegations: ReadonlyMap<string, Delegation>;
+  /** In order of time, and none outside of the lines that are shown. */
+  approvals?: readonly Placed[];
   /** The "new" mark goes above the first of the agent's messages behind this seq. */
   newAfter: number | null;
   now: number;
   zone?: string;
 }
 
-export function conversationItems({ lines, unsent, delegations, newAfter, now, zone }: Shown): Item[] {
+export function conversationItems({ lines, unsent, delegations, approvals = [], newAfter, now, zone }: Shown): Item[] {
   const items: Item[] = [];
   let before: Message | null = null;
   let day = "";
   let marked = newAfter === null;
-  for (const one of [...lines.flatMap((line) => itemOf(line, delegations)), ...waiting(lines, unsent)]) {
-    const at = one.kind === "delegation" ? one.delegation.createdAt : one.at;
+  const told = woven(lines.flatMap((line) => itemOf(line, delegations)), approvals);
+  for (const one of [...told, ...waiting(lines, unsent)]) {
+    const at = timeOf(one);
     const ownDay = dayKey(Date.parse(at), zone);
     const newDay = ownDay !== day;
     if (newDay) items.push({ kind: "day", key: `day ${ownDay}`, heading: dayHeading(at, now, zone) });
@@ -67,9 +80,31 @@ export function conversationItems({ lines, unsent, delegations, newAfter, now, z
     if (isNew) items.push({ kind: "new", key: "new" });
     marked ||= isNew;
     // Who spoke before work was given is named again after it.
-    before = one.kind === "delegation" ? null : { ...one, joined: !newDay && !isNew && joins(before, one) };
+    before = one.kind !== "message" ? null : { ...one, joined: !newDay && !isNew && joins(before, one) };
     items.push(before ?? one);
   }
+  return items;
+}
+
+function timeOf(one: Message | Work | Leave): string {
+  return one.kind === "delegation" ? one.delegation.createdAt : one.at;
+}
+
+/** Both in one order: lines keep theirs, and an approval stands before the first line that is younger. */
+function woven(lines: readonly (Message | Work)[], approvals: readonly Placed[]): (Message | Work | Leave)[] {
+  const items: (Message | Work | Leave)[] = [];
+  let next = 0;
+  const put = (until: string | null): void => {
+    for (let one = approvals[next]; one !== undefined && (until === null || one.at < until); one = approvals[next]) {
+      items.push({ kind: "approval", key: `approval ${one.approval.id}`, ...one });
+      next += 1;
+    }
+  };
+  for (const line of lines) {
+    put(timeOf(line));
+    items.push(line);
+  }
+  put(null);
   return items;
 }
 

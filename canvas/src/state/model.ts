@@ -1,6 +1,7 @@
 /** What the page knows of an organisation. Values are never changed in place: what is new is another object. */
 
 import type { SnapshotLimits, SnapshotOrg, SnapshotWorkspace, User } from "../wire";
+import type { Approvals } from "./approvals";
 import type { Delegation } from "./delegations";
 import type { Obligation, Unanswered } from "./owed";
 
@@ -108,6 +109,8 @@ export interface State {
   unanswered: ReadonlyMap<string, Unanswered>;
   /** Open delegations, and ended ones that this page has seen. */
   delegations: ReadonlyMap<string, Delegation>;
+  /** Approvals that are open, and ended ones that this page has seen. */
+  approvals: Approvals;
   /** The last delegations that guards stopped while this page was open. */
   refused: readonly Refused[];
   /** So long without a sign of life, and work is shown as stuck. */

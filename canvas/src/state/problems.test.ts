@@ -25,7 +25,7 @@ test("one concern an agent tells how many of its messages were given up, and sin
   const at = (hour: number, workspace_id = "w1"): DeadLetter =>
     deadLetterOf({ ...LETTER, workspace_id, activity_id: `a${hour}`, died_at: `2026-03-01T${hour}:00:00Z` }) as DeadLetter;
   const stuck = { ...NO_PROBLEMS, deadLetters: [at(12), at(11), at(13, "w2")], };
-  const found = concerns({ workspaces: new Map(), chats: new Map() }, stuck);
+  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
   expect(found.map((each) => [each.workspaceId, each.kind, each.unread, each.since.slice(11, 13)])).toEqual([
     ["w1", "undelivered", 2, "11"],
     ["w2", "undelivered", 1, "13"],
@@ -62,6 +62,6 @@ test("an answer asks for them only if its message is in them", () => {
 
 test("one concern an agent tells how many answers it owes, and since when", () => {
   const stuck = { ...NO_PROBLEMS, unanswered: [owed, { ...owed, activityId: "a2", seq: 9, handedAt: "2026-03-01T08:00:00Z" }] };
-  const found = concerns({ workspaces: new Map(), chats: new Map() }, stuck);
+  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
   expect(found).toEqual([{ workspaceId: "w1", name: "Ops", kind: "unanswered", since: "2026-03-01T08:00:00Z", unread: 2 }]);
 });

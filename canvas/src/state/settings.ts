@@ -9,9 +9,13 @@ export interface Settings {
   theme: Theme;
   singleKeys: boolean;
   enterSends: boolean;
+  /** Tell, when the page is hidden, that something waits for the person. */
+  notify: boolean;
+  /** With a sound. */
+  sound: boolean;
 }
 
-const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true };
+const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, sound: false };
 const KEY = "molecule.settings";
 
 export interface SettingsStore extends Store<Settings> {
@@ -40,5 +44,5 @@ function parse(stored: string | null): Settings {
     return DEFAULTS;
   }
   const theme = value.theme === "light" || value.theme === "dark" ? value.theme : "system";
-  return { theme, singleKeys: value.singleKeys !== false, enterSends: value.enterSends !== false };
+  return { theme, singleKeys: value.singleKeys !== false, enterSends: value.enterSends !== false, notify: value.notify === true, sound: value.sound === true };
 }

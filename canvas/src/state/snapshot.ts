@@ -1,10 +1,12 @@
 /** A state from a snapshot, and one taken over an older state. */
 
 import type { Snapshot, SnapshotChat, SnapshotRefusal } from "../wire";
+import { approvalOf, withApprovals, withoutAsked, type Approvals } from "./approvals";
 import { isSettled, unansweredOf } from "./answering";
 import { isOpen, ofSnapshot, type Delegation } from "./delegations";
 import { headOf } from "./lines";
 import { EMPTY_CHAT, seatOf, type Chat, type Line, type Refused, type State } from "./model";
+import { list } from "./reading";
 
 /** The state as the snapshot says it. Of the state before, only what the snapshot does not tell is kept: lines of chats,
  * marked as having a hole where the chat went on meanwhile; delegations that have ended, and those that are no longer among
@@ -22,6 +24,7 @@ export function applySnapshot(before: State | null, snapshot: Snapshot): State {
     chats: chatsOf(snapshot, known),
     unanswered: new Map(snapshot.unanswered.map((each) => [each.workspace_id, unansweredOf(each)])),
     delegations: delegationsOf(snapshot, known),
+    approvals: approvalsOf(snapshot, known),
     refused: snapshot.refusals.map(refusalOf).reverse(),
     stuckSeconds: snapshot.limits.stuck_seconds,
     gone: new Map(),
@@ -35,6 +38,11 @@ function delegationsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<str
   // What has ended stays so, whatever an older snapshot says.
   for (const each of open) if (isOpen(all.get(each.id) ?? each)) all.set(each.id, each);
   return all;
+}
+
+function approvalsOf(snapshot: Snapshot, known: State | null): Approvals {
+  const told = list(snapshot, "approvals").map(approvalOf).filter((each) => each !== null);
+  return withApprovals(withoutAsked(known?.approvals ?? new Map()), told);
 }
 
 function refusalOf({ seq, at, source_id, target_id, task_preview, limit, use, most, remedy }: SnapshotRefusal): Refused {

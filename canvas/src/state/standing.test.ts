@@ -71,7 +71,7 @@ test("what needs a person is listed oldest first, and who was never there needs 
     agent("c", { status: "online" }),
     agent("d", { status: "awaiting_agent" }),
   ];
-  const state = { workspaces: new Map(workspaces.map((each) => [each.id, each])), chats: new Map([["c", chat]]) };
+  const state = { workspaces: new Map(workspaces.map((each) => [each.id, each])), chats: new Map([["c", chat]]), approvals: new Map() };
   expect(concerns(state).map(({ workspaceId, kind }) => `${workspaceId} ${kind}`)).toEqual(["b silent", "c unread", "a failed"]);
   expect(unreadTotal(state.chats)).toBe(2);
 });

@@ -4,6 +4,11 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString("en-GB")} ${count === 1 ? one : many}`;
 }
 
+/** With a capital at its beginning. */
+export function sentence(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 /** One or two letters that stand for a name. */
 export function initials(name: string): string {
   const words = name.trim().split(/[\s_-]+/).filter((word) => /[\p{L}\p{N}]/u.test(word));

@@ -1,11 +1,13 @@
 /** The chat with one agent: what was said, what is on its way, and where to write. */
 
-import { useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
+import { later } from "../parts/later";
 import { useNow } from "../parts/now";
 import { Notice } from "../parts/Notice";
 import { partOf } from "../state/answering";
+import { approvalsIn, placedAmong, type Placed } from "../state/approvals";
 import { choicesOf, conversationItems } from "../state/conversation";
 import { waitingFor } from "../state/delivery";
 import { EMPTY_CHAT, type Chat } from "../state/model";
@@ -18,6 +20,8 @@ import { MessageItem } from "./MessageItem";
 import { useTranscript } from "./useTranscript";
 import { useDrop } from "./useDrop";
 import { useReading, useSpokenArrivals, useSpokenWork } from "./useReading";
+
+const ApprovalItem = later(() => import("../approvals/ApprovalItem").then((found) => found.ApprovalItem));
 
 interface Props {
   workspaceId: string;
@@ -40,9 +44,12 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   useSpokenArrivals(workspace?.name ?? "", chat.lines, chat.loaded);
   const delegations = useData((state) => state.delegations);
   useSpokenWork(workspace?.name ?? "An agent", transcript.lines, delegations, chat.loaded);
+  const leave = useLeave(workspaceId, chat.loaded);
+  const { lines, atEnd, hasOlder } = transcript;
+  const approvals = useMemo(() => (chat.loaded || lines.length > 0 ? placedAmong(leave.placed, lines, { atBegin: !hasOlder, atEnd }) : []), [leave.placed, lines, hasOlder, atEnd, chat.loaded]);
   const items = useMemo(
-    () => conversationItems({ lines: transcript.lines, unsent: transcript.atEnd ? unsent : [], delegations, newAfter, now }),
-    [transcript.lines, transcript.atEnd, unsent, delegations, newAfter, now],
+    () => conversationItems({ lines, unsent: atEnd ? unsent : [], delegations, approvals, newAfter, now }),
+    [lines, atEnd, unsent, delegations, approvals, newAfter, now],
   );
   const choices = useMemo(() => choicesOf(chat.lines, unsent), [chat.lines, unsent]);
   const name = workspace?.name ?? "this agent";
@@ -78,6 +85,13 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                     const marked = item.delegation.id === messageId;
                     return <DelegationItem key={item.key} delegation={item.delegation} sourceName={name} tabStop={at === items.length - 1} marked={marked} />;
                   }
+                  if (item.kind === "approval") {
+                    return (
+                      <Suspense key={item.key}>
+                        <ApprovalItem approval={item.approval} at={item.at} tabStop={at === items.length - 1} />
+                      </Suspense>
+                    );
+                  }
                   return (
                     <MessageItem
                       key={item.key}
@@ -95,6 +109,7 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                   );
                 })}
               </ol>
+              {leave.problem !== null && <p className={css.begin}>What was asked for in this chat could not be read: {leave.problem}</p>}
             </>
           )}
         </div>
@@ -132,6 +147,23 @@ function useNewest(workspaceId: string, loaded: boolean): { problem: string | nu
     );
   }, [desk, workspaceId, loaded, mode, turn]);
   return { problem, retry: () => setTurn((each) => each + 1) };
+}
+
+const NOTHING: readonly Placed[] = [];
+
+/** Approvals of this chat: older ones are read with its newest page. */
+function useLeave(workspaceId: string, loaded: boolean): { placed: readonly Placed[]; problem: string | null } {
+  const { approving } = useDesk();
+  const placed = useData((state) => approvalsIn(state.approvals).get(workspaceId)) ?? NOTHING;
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    if (!loaded) return;
+    approving.readOf(workspaceId).then(
+      () => setProblem(null),
+      (error: unknown) => setProblem(wordsOf(error)),
+    );
+  }, [approving, workspaceId, loaded]);
+  return { placed, problem };
 }
 
 /** So many milliseconds are given to events that come together. */

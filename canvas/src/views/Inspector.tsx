@@ -20,6 +20,7 @@ import { Conversation } from "./Conversation";
 import css from "./Inspector.module.css";
 
 const About = later(() => import("./AgentTabs").then((found) => found.About));
+const PromptTab = later(() => import("../prompts/PromptPanel").then((found) => found.PromptTab));
 const WorkTab = later(() => import("./AgentTabs").then((found) => found.WorkTab));
 
 interface Props {
@@ -80,6 +81,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
                 </>
               ),
             },
+            { name: "prompt", label: "Prompt" },
             { name: "about", label: "About" },
           ]}
           current={tab}
@@ -88,6 +90,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
           {tab === "chat" && <Conversation workspaceId={workspaceId} />}
           <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
             {tab === "work" && <WorkTab workspaceId={workspaceId} />}
+            {tab === "prompt" && <PromptTab key={workspaceId} workspaceId={workspaceId} />}
             {tab === "about" && <About workspace={workspace} />}
           </Suspense>
         </Tabs>

@@ -6,7 +6,7 @@ import { Badge } from "../parts/Badge";
 import { Dialog } from "../parts/Dialog";
 import { Icon } from "../parts/Icon";
 import { Glyph } from "../parts/Standing";
-import { ORG, type Place } from "../router";
+import { INBOX, ORG, type Place } from "../router";
 import { find, type Command, type Found } from "../state/finding";
 import { standingOf } from "../state/standing";
 import { openOnes } from "../state/working";
@@ -142,6 +142,7 @@ function useCommands(): readonly Action[] {
     });
     return [
       goTo("Organisation", ORG),
+      goTo("Inbox", INBOX),
       goTo("Chats", { view: "chats", workspaceId: null, messageId: null }),
       goTo("Problems", { view: "problems" }),
       ...(owner ? [goTo("Instructions", { view: "instructions", templateId: null })] : []),

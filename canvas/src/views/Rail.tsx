@@ -5,9 +5,10 @@ import { Badge } from "../parts/Badge";
 import { Icon, type IconName } from "../parts/Icon";
 import { Link } from "../parts/Link";
 import { Mark } from "../parts/Mark";
-import { ORG, type Place } from "../router";
+import { INBOX, ORG, type Place } from "../router";
+import { approvalLists } from "../state/approvals";
 import { countProblems } from "../state/problems";
-import { useStored } from "../state/store";
+import { useSelected, useStored } from "../state/store";
 import { countWork } from "../state/working";
 import { useWorkProblems } from "./useWorkProblems";
 import css from "./Rail.module.css";
@@ -18,22 +19,26 @@ interface Item {
   label: string;
   /** Where the label is too long for the rail: the same with a place to break it. */
   shown?: string;
-  /** Only owners have something to do there. On narrow screens the settings lead to it. */
+  /** On narrow screens the settings lead to it. */
+  wide?: boolean;
+  /** Only owners have something to do there. */
   owners?: boolean;
 }
 
 const ITEMS: readonly Item[] = [
   { to: ORG, icon: "org", label: "Org" },
+  { to: INBOX, icon: "inbox", label: "Inbox" },
   { to: { view: "chats", workspaceId: null, messageId: null }, icon: "chats", label: "Chats" },
   { to: { view: "problems" }, icon: "warning", label: "Problems" },
-  { to: { view: "instructions", templateId: null }, icon: "book", label: "Instructions", shown: "Instruc\u00adtions", owners: true },
-  { to: { view: "connect" }, icon: "connect", label: "Connect" },
+  { to: { view: "instructions", templateId: null }, icon: "book", label: "Instructions", shown: "Instruc\u00adtions", owners: true, wide: true },
+  { to: { view: "connect" }, icon: "connect", label: "Connect", wide: true },
   { to: { view: "settings" }, icon: "settings", label: "Settings" },
 ];
 
 export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () => void }) {
   const { view } = usePlace();
-  const { session, stuck } = useDesk();
+  const { session, stuck, calm, maySend } = useDesk();
+  const waiting = useSelected(calm, (state) => (state === null || !maySend ? 0 : approvalLists(state.approvals).waiting.length));
   const problems = countProblems(useStored(stuck)) + countWork(useWorkProblems());
   return (
     <nav className={css.rail} aria-label="Main">
@@ -42,10 +47,15 @@ export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () 
       </span>
       <ul className={css.items}>
         {ITEMS.filter((item) => !item.owners || session.user.role === "owner").map((item) => (
-          <li key={item.label} className={item.label === "Settings" ? css.last : item.owners ? css.wide : undefined}>
+          <li key={item.label} className={item.label === "Settings" ? css.last : item.wide ? css.wide : undefined}>
             <Link to={item.to} className={css.item} aria-label={item.shown && item.label} aria-current={item.to.view === view ? "page" : undefined}>
               <Icon name={item.icon} size={20} />
               <span>{item.shown ?? item.label}</span>
+              {item.label === "Inbox" && waiting > 0 && (
+                <span className={css.badge}>
+                  <Badge unread={waiting} word="waiting for you" />
+                </span>
+              )}
               {item.label === "Chats" && unread > 0 && (
                 <span className={css.badge}>
                   <Badge unread={unread} />

@@ -5,6 +5,7 @@ import { useApp, useDesk, useSettings } from "../app";
 import { Button } from "../parts/Button";
 import { Link } from "../parts/Link";
 import { wordsOf } from "../live/api";
+import { askToNotify, mayNotify } from "../live/notifying";
 import type { Theme } from "../state/settings";
 import { People } from "./People";
 import css from "./SettingsView.module.css";
@@ -53,11 +54,37 @@ export function SettingsView() {
             Letters that act while nobody types, such as A for the next that needs you.
           </Choice>
         </fieldset>
+        <Notices />
+        <Connect />
         <Instructions />
         <Person />
         <People />
       </div>
     </div>
+  );
+}
+
+/** Asked of the browser only when the person wants it. */
+function Notices() {
+  const { settings } = useApp();
+  const { notify, sound } = useSettings();
+  const [refused, setRefused] = useState(false);
+  const choose = (on: boolean): void => {
+    setRefused(false);
+    if (!on) return settings.change({ notify: false });
+    void askToNotify().then((may) => (may ? settings.change({ notify: true }) : setRefused(true)));
+  };
+  return (
+    <fieldset className={css.group}>
+      <legend>When something waits for you</legend>
+      <Choice label="Notify me" checked={notify && mayNotify()} onChange={choose}>
+        Only while this page is hidden, and from one of its tabs. A click opens the request.
+      </Choice>
+      {refused && <p role="alert">This browser does not allow it for this page. Allow notifications in its settings; they need https, or this machine itself.</p>}
+      <Choice label="With a sound" checked={sound} onChange={(on) => settings.change({ sound: on })}>
+        Two short notes, which nothing else here has.
+      </Choice>
+    </fieldset>
   );
 }
 
@@ -77,6 +104,21 @@ function Choice({ label, checked, onChange, children }: { label: string; checked
 }
 
 /** The way there on narrow screens, whose rail has no room for it. */
+function Connect() {
+  return (
+    <section className={css.group} aria-labelledby="settings-connect">
+      <h3 id="settings-connect">Agents</h3>
+      <p className={css.hint}>A new agent needs a seat, and a few lines on its machine.</p>
+      <p>
+        <Link className={css.way} to={{ view: "connect" }}>
+          Connect an agent
+        </Link>
+      </p>
+    </section>
+  );
+}
+
+/** The same. */
 function Instructions() {
   const { session } = useDesk();
   if (session.user.role !== "owner") return null;

@@ -25,6 +25,9 @@ import { UndoBar } from "./UndoBar";
 import { useAttention } from "./useAttention";
 
 // The first script of the page holds what is seen first; what is large and seldom needed comes when it is gone to.
+const InboxView = later(() => import("../approvals/InboxView").then((found) => found.InboxView));
+const PromptView = later(() => import("../prompts/PromptView").then((found) => found.PromptView));
+const Notifier = later(() => import("./Notifier").then((found) => found.Notifier));
 const ConnectView = later(() => import("./ConnectView").then((found) => found.ConnectView));
 const ProblemsView = later(() => import("./ProblemsView").then((found) => found.ProblemsView));
 const SettingsView = later(() => import("./SettingsView").then((found) => found.SettingsView));
@@ -43,6 +46,7 @@ export function Shell() {
   const [layer, setLayer] = useState<Layer>(null);
   useTitle(state, desk.session.org.name);
   usePaletteKey(() => setLayer("palette"));
+  useSpokenAnswers();
   const place = usePlace();
   useLayoutEffect(() => {
     document.getElementById("view")?.scrollTo(0, 0); // what it answers is no clean-up
@@ -76,6 +80,11 @@ export function Shell() {
       {state !== null && <Attention onShortcuts={() => setLayer("shortcuts")} />}
       {layer === "palette" && state !== null && <Palette onClose={() => setLayer(null)} />}
       <Suspense>{layer === "shortcuts" && <Shortcuts onClose={() => setLayer(null)} />}</Suspense>
+      {state !== null && (
+        <Suspense>
+          <Notifier />
+        </Suspense>
+      )}
       <Announcer />
     </div>
   );
@@ -104,6 +113,10 @@ function View() {
       return <ChatsView place={place} />;
     case "delegation":
       return <WorkView key={place.id} id={place.id} node={place.node} />;
+    case "inbox":
+      return <InboxView place={place} />;
+    case "prompt":
+      return <PromptView key={place.workspaceId} workspaceId={place.workspaceId} />;
     case "problems":
       return <ProblemsView />;
     case "instructions":
@@ -173,6 +186,14 @@ function useTitle(state: State | null, orgName: string): void {
   useEffect(() => {
     document.title = `${unread > 0 ? `(${countText(unread)}) ` : ""}${name} · Molecule`;
   }, [unread, name]);
+}
+
+/** Says what became of the answers to approvals, wherever the person is meanwhile. */
+function useSpokenAnswers(): void {
+  const told = useStored(useDesk().approving.told);
+  useEffect(() => {
+    if (told !== null) announce(told.words);
+  }, [told]);
 }
 
 function usePaletteKey(open: () => void): void {

@@ -19,7 +19,7 @@ const KEYS: readonly { heading: string; single?: boolean; keys: readonly (readon
       ["A", "Next agent that needs you"],
       ["N", "Next unread chat"],
       ["W", "Next open work"],
-      ["J  K", "Next and previous in the list of chats"],
+      ["J  K", "Next and previous in a list of chats or requests"],
       ["?", "This list"],
     ],
   },

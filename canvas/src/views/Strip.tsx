@@ -80,15 +80,17 @@ function ConcernButton({ concern, onClick }: { concern: Concern; onClick: () => 
 function ConcernMark({ kind }: { kind: Concern["kind"] }) {
   if (kind === "failed" || kind === "degraded") return <Glyph standing={kind} />;
   if (kind === "silent") return <Glyph standing="offline" />;
+  const icon = kind === "unread" ? "chats" : kind === "approval" ? "leave" : "warning";
   return (
     <span className={kind === "unread" ? css.mail : css.stuck}>
-      <Icon name={kind === "unread" ? "chats" : "warning"} size={14} />
+      <Icon name={icon} size={14} />
     </span>
   );
 }
 
 function wordsFor({ kind, since, unread }: Concern, now: number): string {
   const what = {
+    approval: "Waiting for you",
     failed: "Failed",
     degraded: "Degraded",
     silent: "No sign of life",

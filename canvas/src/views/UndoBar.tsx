@@ -1,6 +1,8 @@
-/** What was done last, and the way to take it back. It stays until it is used, put away, or something else is done. */
+/** What was done last, and the way to take it back. It stays until it is used, put away, something else is done, or its time
+ * is over. */
 
 import { useDesk } from "../app";
+import { useSeconds } from "../parts/seconds";
 import { Button, IconButton } from "../parts/Button";
 import { useStored } from "../state/store";
 import { DeedProblem, useDeed } from "./useDeed";
@@ -16,6 +18,7 @@ export function UndoBar() {
         <div className={css.bar}>
           <p>
             <bdi>{last.words}</bdi>
+            {last.until !== undefined && <Left until={last.until} />}
           </p>
           <DeedProblem deed={deed} className={css.problem} />
           <Button kind="quiet" disabled={deed.busy} onClick={() => deed.run(last.run, "Taken back", () => undo.set(null))}>
@@ -25,5 +28,16 @@ export function UndoBar() {
         </div>
       )}
     </div>
+  );
+}
+
+/** It is not read out: it changes every second. */
+function Left({ until }: { until: number }) {
+  const left = Math.max(0, Math.ceil((until - useSeconds(true)) / 1_000));
+  return (
+    <span aria-hidden="true" className={css.left}>
+      {" "}
+      {left} s
+    </span>
   );
 }

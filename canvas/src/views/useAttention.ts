@@ -3,9 +3,14 @@
 import { useMemo, useRef } from "react";
 import { useApp, useCalmData, useDesk } from "../app";
 import { announce } from "../parts/Announcer";
+import type { Place } from "../router";
+import type { Approvals } from "../state/approvals";
 import { concerns, type Concern } from "../state/attention";
 import { useStored } from "../state/store";
 import { useWorkProblems } from "./useWorkProblems";
+
+/** Who may only look decides nothing. */
+const NOBODY: Approvals = new Map();
 
 const STUCK: ReadonlySet<Concern["kind"]> = new Set(["unanswered", "undelivered", "work", "stopped"]);
 
@@ -20,15 +25,15 @@ export function useAttention(): Attention {
   const { router } = useApp();
   const workspaces = useCalmData((state) => state.workspaces);
   const chats = useCalmData((state) => state.chats);
-  const stuck = useStored(useDesk().stuck);
+  const approvals = useCalmData((state) => state.approvals);
+  const { stuck: problems, maySend } = useDesk();
+  const stuck = useStored(problems);
   const work = useWorkProblems();
-  const all = useMemo(() => concerns({ workspaces, chats }, stuck, work), [workspaces, chats, stuck, work]);
+  const all = useMemo(() => concerns({ workspaces, chats, approvals: maySend ? approvals : NOBODY }, stuck, work), [workspaces, chats, approvals, maySend, stuck, work]);
   const lastShown = useRef<string | null>(null);
   const go = (concern: Concern): void => {
     lastShown.current = keyOf(concern);
-    const panel = concern.kind === "unread" ? "chat" : "about";
-    const isStuck = STUCK.has(concern.kind);
-    router.go(isStuck ? { view: "problems" } : { view: "org", focus: concern.workspaceId, panel, filter: "" });
+    router.go(placeOf(concern));
     announce(`${concern.name}: ${concern.kind}`);
   };
   const walk = (from: readonly Concern[]): void => {
@@ -40,6 +45,12 @@ export function useAttention(): Attention {
   return { all, go, next: () => walk(all), nextUnread: () => walk(all.filter((each) => each.kind === "unread")) };
 }
 
-export function keyOf(concern: Concern): string {
-  return `${concern.kind} ${concern.workspaceId}`;
+function placeOf({ kind, workspaceId, approvalId }: Concern): Place {
+  if (approvalId !== undefined) return { view: "inbox", list: "waiting", open: { id: approvalId, workspaceId } };
+  if (STUCK.has(kind)) return { view: "problems" };
+  return { view: "org", focus: workspaceId, panel: kind === "unread" ? "chat" : "about", filter: "" };
+}
+
+export function keyOf({ kind, workspaceId, approvalId }: Concern): string {
+  return `${kind} ${approvalId ?? workspaceId}`;
 }

@@ -1,8 +1,7 @@
 """The one table of events: name, who may see it, and the shape of its payload.
 
-Audience `workspace`: persons of the organisation, and the workspace it is about. `peers`: also every workspace that may
-talk to that one. `children`: also its direct children. `persons`: persons of the organisation alone; such an event is
-about no workspace.
+Audience `workspace`: persons of the organisation, and the workspace it is about. `peers`: also all that may talk to it.
+`children`: also its direct children. `persons`: persons of the organisation alone; it is about no workspace.
 """
 
 from typing import Any, Literal

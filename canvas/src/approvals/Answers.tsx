@@ -1,0 +1,177 @@
+/** What a person may answer to a request. Nothing leaves the page for five seconds; then it is final. */
+
+import { useId, useState, type FocusEvent, type FormEvent } from "react";
+import { useDesk } from "../app";
+import { CodeField } from "../instructions/CodeField";
+import type { Held, Verdict } from "../live/approving";
+import { Button } from "../parts/Button";
+import { useSeconds } from "../parts/seconds";
+import { isAsked, type Approval } from "../state/approvals";
+import type { Members } from "../state/reading";
+import { useStored } from "../state/store";
+import { plainly } from "../text/unseen";
+import { useServerSeconds } from "./Countdown";
+import { readDetails } from "./edit";
+import css from "./Inbox.module.css";
+import { closedWords, partyWords, prettyDetails } from "./words";
+
+/** What is being written: a reason, a question, or other details. */
+type Form = "deny" | "more_info" | "edit" | null;
+
+const DONE: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked back" };
+
+export function Answers({ approval }: { approval: Approval }) {
+  const { approving, maySend } = useDesk();
+  const held = useStored(approving.held).get(approval.id);
+  const [form, setForm] = useState<Form>(null);
+  const closed = closedWords(approval, useServerSeconds(isAsked(approval)));
+  const answer = (verdict: Verdict, note = "", details: Members | null = null): void => {
+    setForm(null);
+    const words = `${DONE[verdict]}: ${plainly(approval.action)}. Nothing is sent if this page is closed within 5 s.`;
+    approving.answer([approval], { verdict, note, details }, words, Date.now());
+  };
+  if (held !== undefined) return <Given held={held} closed={closed} />;
+  if (!maySend) return <p className={css.fact}>An operator of the organisation can decide this.</p>;
+  if (form !== null && closed === null) {
+    const common = { approval, onCancel: () => setForm(null) };
+    if (form === "edit") return <EditForm {...common} onDone={(details, note) => answer("approve", note, details)} />;
+    return <WordsForm {...common} about={form} onDone={(note) => answer(form, note)} />;
+  }
+  const { holder, status, forPerson } = approval;
+  const off = closed !== null;
+  return (
+    <div className={css.answers} role="group" aria-label="Answer">
+      <div className={css.deeds}>
+        <Button kind="primary" icon="check" disabled={off} onClick={() => answer("approve")}>
+          Approve
+        </Button>
+        <Button disabled={off} onClick={() => setForm("edit")}>
+          Approve with edits…
+        </Button>
+        <Button icon="close" disabled={off} onClick={() => setForm("deny")}>
+          Deny…
+        </Button>
+        <Button disabled={off || status !== "pending"} onClick={() => setForm("more_info")}>
+          Ask back…
+        </Button>
+        {holder.kind === "workspace" && (
+          <Button disabled={off || status !== "pending"} onClick={() => answer("escalate")}>
+            {forPerson ? "Leave it to a person" : "Pass it on"}
+          </Button>
+        )}
+      </div>
+      {off && (
+        <p role="status" className={css.closed}>
+          <bdi>{closed}</bdi> There is nothing to decide.
+        </p>
+      )}
+      {!off && holder.kind === "workspace" && (
+        <p className={css.fact}>
+          <bdi>{partyWords(holder)}</bdi> is asked too: whoever answers first decides.
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** An answer of this page that the server does not have, or did not take. */
+function Given({ held, closed }: { held: Held; closed: string | null }) {
+  const { approving } = useDesk();
+  const { approval, answer, until, phase, problem } = held;
+  const left = Math.max(0, Math.ceil((until - useSeconds(phase === "held")) / 1_000));
+  const drop = (): void => approving.takeBack([approval.id]);
+  return (
+    <div className={css.answers} role="group" aria-label="Your answer">
+      <p>
+        {phase === "held" && (
+          <>
+            <strong>{DONE[answer.verdict]}</strong>, and not sent yet: it goes out in {left} s.
+          </>
+        )}
+        {phase === "sending" && <strong>Sending…</strong>}
+        {phase === "unsent" && <strong>Your answer was not sent.</strong>}
+        {phase === "refused" && <strong>Your answer was not taken.</strong>}
+      </p>
+      {problem !== null && (
+        <p role="alert" className={css.problem}>
+          {problem} {closed !== null && <bdi>{closed}</bdi>}
+        </p>
+      )}
+      <div className={css.deeds}>
+        {phase === "held" && <Button onClick={drop}>Take it back</Button>}
+        {phase === "unsent" && (
+          <Button icon="again" onClick={() => void approving.sendAgain(approval.id)}>
+            Send it again
+          </Button>
+        )}
+        {(phase === "unsent" || phase === "refused") && <Button onClick={drop}>{phase === "unsent" ? "Discard it" : "Look at it again"}</Button>}
+      </div>
+    </div>
+  );
+}
+
+interface FormProps {
+  approval: Approval;
+  onCancel: () => void;
+}
+
+function WordsForm({ about, approval, onDone, onCancel }: FormProps & { about: "deny" | "more_info"; onDone: (words: string) => void }) {
+  const [words, setWords] = useState("");
+  const id = useId();
+  const asks = about === "more_info";
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (!asks || words.trim() !== "") onDone(words.trim());
+  };
+  return (
+    <form className={css.answers} onSubmit={submit} aria-label={asks ? "Ask back" : "Deny"}>
+      <label htmlFor={id}>{asks ? "Your question" : "Reason"}</label>
+      <textarea id={id} rows={3} autoFocus value={words} aria-describedby={`${id}hint`} onFocus={reveal} onChange={(event) => setWords(event.target.value)} />
+      <p id={`${id}hint`} className={css.fact}>
+        <bdi>{approval.requesterName}</bdi> {asks ? "is asked this, and the request comes back with its answer." : "is told this. It may be left out."}
+      </p>
+      <div className={css.deeds}>
+        <Button kind="primary" type="submit" disabled={asks && words.trim() === ""}>
+          {asks ? "Ask" : "Deny"}
+        </Button>
+        <Button onClick={onCancel}>Cancel</Button>
+      </div>
+    </form>
+  );
+}
+
+function EditForm({ approval, onDone, onCancel }: FormProps & { onDone: (details: Members, note: string) => void }) {
+  const begun = prettyDetails(approval.details);
+  const [words, setWords] = useState(begun);
+  const [note, setNote] = useState("");
+  const id = useId();
+  const { details, marks } = readDetails(words, approval.proposed);
+  const same = details !== null && JSON.stringify(details) === JSON.stringify(approval.details);
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    if (details !== null && !same) onDone(details, note.trim());
+  };
+  return (
+    <form className={css.answers} onSubmit={submit} aria-label="Approve with edits">
+      <h3>Details to approve</h3>
+      <CodeField label="Details to approve" words={words} marks={marks} onChange={setWords} />
+      <label htmlFor={id}>Note</label>
+      <textarea id={id} rows={2} value={note} onFocus={reveal} onChange={(event) => setNote(event.target.value)} />
+      <p className={css.fact}>
+        <bdi>{approval.requesterName}</bdi> may then do exactly this, and not what it proposed. What it proposed is kept beside it.
+      </p>
+      <div className={css.deeds}>
+        <Button kind="primary" type="submit" disabled={details === null || same}>
+          Approve with these
+        </Button>
+        <Button onClick={onCancel}>Cancel</Button>
+        {same && <span className={css.fact}>Nothing is changed yet.</span>}
+      </div>
+    </form>
+  );
+}
+
+/** Browsers bring only the line into view that is written in. */
+function reveal(event: FocusEvent<HTMLElement>): void {
+  event.currentTarget.scrollIntoView({ block: "nearest" });
+}

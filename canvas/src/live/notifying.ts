@@ -1,0 +1,94 @@
+/** Tells a person who does not look that something waits for them: only if they wished it, only while the page is hidden, only
+ * from one of several tabs. What waited before the page was opened is no news; what came while it was cut off is. */
+
+import { approvalLists, type Approval, type Approvals } from "../state/approvals";
+
+const LOCK = "molecule.notify";
+const NOTE_SECONDS = 0.18;
+/** Two notes upwards: nothing else of the page sounds so. */
+const NOTES = [660, 880] as const;
+
+export interface Wishes {
+  notify: boolean;
+  sound: boolean;
+}
+
+export class Notifying {
+  private readonly open: (approval: Approval) => void;
+  private readonly wishes: () => Wishes;
+  private known: ReadonlySet<string> | null = null;
+  private mine = false;
+  private letGo: () => void = () => undefined;
+  private readonly giveUp = new AbortController();
+
+  constructor(wishes: () => Wishes, open: (approval: Approval) => void) {
+    this.wishes = wishes;
+    this.open = open;
+  }
+
+  /** The tab that holds the lock tells; when it is closed, the next one does. */
+  start(): void {
+    if (typeof navigator.locks === "undefined") return;
+    const held = new Promise<void>((done) => (this.letGo = done));
+    navigator.locks
+      .request(LOCK, { signal: this.giveUp.signal }, () => {
+        this.mine = true;
+        return held;
+      })
+      .catch(() => undefined); // the page went on before its turn came
+  }
+
+  stop(): void {
+    this.mine = false;
+    this.giveUp.abort();
+    this.letGo();
+  }
+
+  /** What waits now: whatever is new of it is told. */
+  take(approvals: Approvals): void {
+    const { waiting } = approvalLists(approvals);
+    const known = this.known;
+    this.known = new Set(waiting.map(({ id }) => id));
+    if (known === null) return;
+    const fresh = waiting.filter(({ id }) => !known.has(id));
+    if (fresh.length > 0 && this.mine && document.visibilityState === "hidden") this.tell(fresh);
+  }
+
+  private tell(fresh: readonly Approval[]): void {
+    const { notify, sound } = this.wishes();
+    if (sound) play();
+    if (!notify || !mayNotify()) return;
+    for (const approval of fresh) {
+      const note = new Notification(`${approval.requesterName} waits for you`, { body: approval.action, tag: approval.id });
+      note.onclick = () => {
+        window.focus();
+        note.close();
+        this.open(approval);
+      };
+    }
+  }
+}
+
+export function mayNotify(): boolean {
+  return typeof Notification !== "undefined" && Notification.permission === "granted";
+}
+
+/** Asks the browser, which asks the person; whether it may. */
+export async function askToNotify(): Promise<boolean> {
+  if (typeof Notification === "undefined" || typeof navigator.locks === "undefined") return false;
+  return mayNotify() || (await Notification.requestPermission()) === "granted";
+}
+
+function play(): void {
+  if (typeof AudioContext === "undefined") return;
+  const context = new AudioContext();
+  NOTES.forEach((pitch, at) => {
+    const [tone, loudness] = [context.createOscillator(), context.createGain()];
+    tone.frequency.value = pitch;
+    loudness.gain.value = 0.08;
+    tone.connect(loudness).connect(context.destination);
+    tone.start(context.currentTime + at * NOTE_SECONDS);
+    tone.stop(context.currentTime + (at + 1) * NOTE_SECONDS);
+    if (at === NOTES.length - 1) tone.onended = () => void context.close();
+  });
+}

@@ -1,0 +1,29 @@
+/** Notifications of what waits for this person, as they chose them in the settings. Shows nothing itself. */
+
+import { useEffect } from "react";
+import { useApp, useDesk } from "../app";
+import { Notifying } from "../live/notifying";
+
+export function Notifier() {
+  const { router, settings } = useApp();
+  const { data, maySend } = useDesk();
+  useEffect(() => {
+    if (!maySend) return;
+    const notifying = new Notifying(
+      () => settings.get(),
+      ({ id, workspaceId }) => router.go({ view: "inbox", list: "waiting", open: { id, workspaceId } }),
+    );
+    const take = (): void => {
+      const approvals = data.get()?.approvals;
+      if (approvals !== undefined) notifying.take(approvals);
+    };
+    notifying.start();
+    take();
+    const leave = data.subscribe(take);
+    return () => {
+      leave();
+      notifying.stop();
+    };
+  }, [router, settings, data, maySend]);
+  return null;
+}
