@@ -294,6 +294,146 @@ export interface TaskUpdated {
   active_tasks: number;
 }
 
+/** Somebody who has a part in an approval. `kind`: person, workspace, rule, clock, server, requester or none. */
+export interface Party {
+  kind: string;
+  id: string;
+  name: string;
+}
+
+/** Whose turn it is. `kind`: workspace, person, requester (it is asked for more), or none (it has ended). */
+export interface Holder {
+  kind: string;
+  workspace_id: string | null;
+  name: string;
+}
+
+/**
+ * Something that happened to an approval. `what`: requested, asked, escalated, info_requested, answered, edited,
+ * approved, denied, expired, withdrawn or used. `why`: the reason that the server gives; `note`: what `by` said.
+ */
+export interface Hop {
+  at: string;
+  what: string;
+  by: Party;
+  holder: Party | null;
+  why: string;
+  note: string;
+}
+
+/** Who decided. `session`: a short name of the credential it was done with. */
+export interface Judge {
+  kind: string;
+  id: string;
+  name: string;
+  session: string | null;
+}
+
+/** The decision. `decision`: approve or deny; `edited`: the details are not those that were proposed. */
+export interface Ruling {
+  decision: string;
+  by: Judge;
+  at: string;
+  note: string;
+  revision: number;
+  action_hash: string;
+  edited: boolean;
+}
+
+/** Why it is asked, or went as it did. `kind`: rule, authority or deadline. */
+export interface Policy {
+  kind: string;
+  text: string;
+}
+
+/**
+ * An approval. Times are RFC 3339 in UTC. `revision` counts what is decided about: it rises when that changes;
+ * `seq` counts all changes, and is the `rev` of its events. `details` are the ones in force: `edited`, if
+ * somebody has edited them, else `proposed`. `message_id`: the activity that the holder was asked by.
+ */
+export interface ApprovalItem {
+  approval_id: string;
+  workspace_id: string;
+  requester_name: string;
+  org_id: string;
+  action: string;
+  reason: string;
+  details: unknown;
+  proposed: unknown;
+  edited: unknown;
+  cost: number | null;
+  task_id: string | null;
+  status: string;
+  revision: number;
+  action_hash: string;
+  holder: Holder;
+  for_person: boolean;
+  source: string;
+  tool: string | null;
+  risk: string[];
+  created_at: string;
+  expires_at: string;
+  level_deadline: string | null;
+  decided: Ruling | null;
+  used_at: string | null;
+  policy: Policy[];
+  path: Hop[];
+  message_id: string | null;
+  seq: number;
+}
+
+/** Approvals. `reached_end`: there is none behind them. */
+export interface ApprovalPage {
+  approvals: ApprovalItem[];
+  reached_end: boolean;
+}
+
+/** An approval is used, by whoever reads this and nobody else. */
+export interface Used {
+  approval_id: string;
+  used_at: string;
+}
+
+/**
+ * Actions that need an approval: those whose name fits the pattern (`*` is any text; the server's own tools are
+ * called `tool:<name>`). `cost_above`: only if they cost more, or nobody knows how much; `first_time`: only as
+ * long as none like it was approved and used.
+ */
+export interface Rule {
+  action: string;
+  cost_above?: number;
+  first_time?: boolean;
+  note?: string;
+}
+
+/**
+ * Actions that a workspace approves by itself for those below it: those whose name fits the pattern, up to a
+ * cost, within a time (`from`, `until`: RFC 3339). What fits the pattern and is beyond the bounds is not its to
+ * decide.
+ */
+export interface Grant {
+  action: string;
+  cost_up_to?: number;
+  from?: string;
+  until?: string;
+}
+
+/** What a workspace needs leave for. */
+export interface RuleSet {
+  rules: Rule[];
+}
+
+/** What a workspace decides by itself. */
+export interface Authority {
+  grants: Grant[];
+}
+
+/** What a workspace needs leave for, or decides by itself, was set: so many rules and grants it has now. */
+export interface PoliciesChanged {
+  rules: number;
+  grants: number;
+}
+
 /**
  * A workspace gave work to another one. `seq`: the place of its own row in its log; `task_preview`: at most 100
  * bytes. `parent_id`: the delegation that this one is part of, `root_id` the first of all, `retry_of` the one
@@ -613,263 +753,6 @@ export interface TimelineDelegation {
 export interface TimelinePage {
   items: Array<TimelineMessage | TimelineDelegation>;
   reached_end: boolean;
-}
-
-/** Somebody who has a part in an approval. `kind`: person, workspace, rule, clock, server, requester or none. */
-export interface Party {
-  kind: string;
-  id: string;
-  name: string;
-}
-
-/** Whose turn it is. `kind`: workspace, person, requester (it is asked for more), or none (it has ended). */
-export interface Holder {
-  kind: string;
-  workspace_id: string | null;
-  name: string;
-}
-
-/**
- * Something that happened to an approval. `what`: requested, asked, escalated, info_requested, answered, edited,
- * approved, denied, expired, withdrawn or used. `why`: the reason that the server gives; `note`: what `by` said.
- */
-export interface Hop {
-  at: string;
-  what: string;
-  by: Party;
-  holder: Party | null;
-  why: string;
-  note: string;
-}
-
-/** Who decided. `session`: a short name of the credential it was done with. */
-export interface Judge {
-  kind: string;
-  id: string;
-  name: string;
-  session: string | null;
-}
-
-/** The decision. `decision`: approve or deny; `edited`: the details are not those that were proposed. */
-export interface Ruling {
-  decision: string;
-  by: Judge;
-  at: string;
-  note: string;
-  revision: number;
-  action_hash: string;
-  edited: boolean;
-}
-
-/** Why it is asked, or went as it did. `kind`: rule, authority or deadline. */
-export interface Policy {
-  kind: string;
-  text: string;
-}
-
-/**
- * An approval. Times are RFC 3339 in UTC. `revision` counts what is decided about: it rises when that changes;
- * `seq` counts all changes, and is the `rev` of its events. `details` are the ones in force: `edited`, if
- * somebody has edited them, else `proposed`. `message_id`: the activity that the holder was asked by.
- */
-export interface ApprovalItem {
-  approval_id: string;
-  workspace_id: string;
-  requester_name: string;
-  org_id: string;
-  action: string;
-  reason: string;
-  details: unknown;
-  proposed: unknown;
-  edited: unknown;
-  cost: number | null;
-  task_id: string | null;
-  status: string;
-  revision: number;
-  action_hash: string;
-  holder: Holder;
-  for_person: boolean;
-  source: string;
-  tool: string | null;
-  risk: string[];
-  created_at: string;
-  expires_at: string;
-  level_deadline: string | null;
-  decided: Ruling | null;
-  used_at: string | null;
-  policy: Policy[];
-  path: Hop[];
-  message_id: string | null;
-  seq: number;
-}
-
-/** Approvals. `reached_end`: there is none behind them. */
-export interface ApprovalPage {
-  approvals: ApprovalItem[];
-  reached_end: boolean;
-}
-
-/** An approval is used, by whoever reads this and nobody else. */
-export interface Used {
-  approval_id: string;
-  used_at: string;
-}
-
-/**
- * Actions that need an approval: those whose name fits the pattern (`*` is any text; the server's own tools are
- * called `tool:<name>`). `cost_above`: only if they cost more, or nobody knows how much; `first_time`: only as
- * long as none like it was approved and used.
- */
-export interface Rule {
-  action: string;
-  cost_above?: number;
-  first_time?: boolean;
-  note?: string;
-}
-
-/**
- * Actions that a workspace approves by itself for those below it: those whose name fits the pattern, up to a
- * cost, within a time (`from`, `until`: RFC 3339). What fits the pattern and is beyond the bounds is not its to
- * decide.
- */
-export interface Grant {
-  action: string;
-  cost_up_to?: number;
-  from?: string;
-  until?: string;
-}
-
-/** What a workspace needs leave for. */
-export interface RuleSet {
-  rules: Rule[];
-}
-
-/** What a workspace decides by itself. */
-export interface Authority {
-  grants: Grant[];
-}
-
-/** What a workspace needs leave for, or decides by itself, was set: so many rules and grants it has now. */
-export interface PoliciesChanged {
-  rules: number;
-  grants: number;
-}
-
-/**
- * Why a prompt was put together. `kind`: start, file, event, reconnect, gap, command. `detail`: which file,
- * which event of whom.
- */
-export interface Trigger {
-  kind: string;
-  detail: string;
-}
-
-/**
- * One piece of a prompt. `source`: where it comes from, as `file:…`, `workspace:…`, `skill:…`, `molecule`.
- * `tokens` is an estimate. `shortened`: what was left out of it to keep the budget; null: nothing.
- */
-export interface Section {
-  part: number;
-  kind: string;
-  title: string;
-  source: string;
-  text: string;
-  bytes: number;
-  tokens: number;
-  hash: string;
-  shortened: string | null;
-}
-
-/**
- * A whole prompt: its sections in order. `hash` is equal if and only if the prompt is; `budget`: so many tokens
- * it may have; `session_hash`: names the session that has it, where it was given to one.
- */
-export interface Build {
-  sections: Section[];
-  trigger: Trigger;
-  hash: string;
-  tokens: number;
-  budget: number;
-  warnings: string[];
-  session_hash: string | null;
-}
-
-/**
- * A prompt as the server keeps it. `built_at` (RFC 3339): when the server was told. `revision` counts those of
- * the workspace.
- */
-export interface BuildView {
-  sections: Section[];
-  trigger: Trigger;
-  hash: string;
-  tokens: number;
-  budget: number;
-  warnings: string[];
-  session_hash: string | null;
-  built_at: string;
-  revision: number;
-}
-
-/** A line of a difference: in both (a blank), only in the newer (+), only in the older (-). */
-export interface DiffLine {
-  kind: " " | "+" | "-";
-  text: string;
-}
-
-/** What differs in one section. */
-export interface DiffSection {
-  part: number;
-  title: string;
-  change: "added" | "changed" | "removed";
-  lines: DiffLine[];
-}
-
-/** The newest prompt of a workspace's agent, the one before, and what differs; null and nothing for the first. */
-export interface PromptView {
-  build: BuildView;
-  previous: BuildView | null;
-  diff: DiffSection[];
-}
-
-/** A file that a workspace shares with its children. `path`: its name, with slashes between folders. */
-export interface SharedFile {
-  path: string;
-  content: string;
-}
-
-/** The same as it is kept. Times are RFC 3339. */
-export interface SharedFileView {
-  path: string;
-  content: string;
-  bytes: number;
-  updated_at: string;
-}
-
-/** All that a workspace shares with its direct children. `revision` is 0 if it never has. */
-export interface SharedContext {
-  workspace_id: string;
-  revision: number;
-  files: SharedFileView[];
-}
-
-/**
- * A workspace shares other files with its direct children now: so many. What they say, tells GET
- * /workspaces/{id}/shared-context.
- */
-export interface SharedContextUpdated {
-  revision: number;
-  files: number;
-}
-
-/**
- * The agent of a workspace has put its system prompt together anew, and why. What it says, tells GET
- * /workspaces/{id}/prompt. `tokens` is an estimate.
- */
-export interface PromptBuilt {
-  revision: number;
-  hash: string;
-  tokens: number;
-  trigger: Trigger;
 }
 
 /**
@@ -1402,6 +1285,123 @@ export interface TemplateShare {
   canary: number | null;
   percent: number;
   since: string;
+}
+
+/**
+ * Why a prompt was put together. `kind`: start, file, event, reconnect, gap, command. `detail`: which file,
+ * which event of whom.
+ */
+export interface Trigger {
+  kind: string;
+  detail: string;
+}
+
+/**
+ * One piece of a prompt. `source`: where it comes from, as `file:…`, `workspace:…`, `skill:…`, `molecule`.
+ * `tokens` is an estimate. `shortened`: what was left out of it to keep the budget; null: nothing.
+ */
+export interface Section {
+  part: number;
+  kind: string;
+  title: string;
+  source: string;
+  text: string;
+  bytes: number;
+  tokens: number;
+  hash: string;
+  shortened: string | null;
+}
+
+/**
+ * A whole prompt: its sections in order. `hash` is equal if and only if the prompt is; `budget`: so many tokens
+ * it may have; `session_hash`: names the session that has it, where it was given to one.
+ */
+export interface Build {
+  sections: Section[];
+  trigger: Trigger;
+  hash: string;
+  tokens: number;
+  budget: number;
+  warnings: string[];
+  session_hash: string | null;
+}
+
+/**
+ * A prompt as the server keeps it. `built_at` (RFC 3339): when the server was told. `revision` counts those of
+ * the workspace.
+ */
+export interface BuildView {
+  sections: Section[];
+  trigger: Trigger;
+  hash: string;
+  tokens: number;
+  budget: number;
+  warnings: string[];
+  session_hash: string | null;
+  built_at: string;
+  revision: number;
+}
+
+/** A line of a difference: in both (a blank), only in the newer (+), only in the older (-). */
+export interface DiffLine {
+  kind: " " | "+" | "-";
+  text: string;
+}
+
+/** What differs in one section. */
+export interface DiffSection {
+  part: number;
+  title: string;
+  change: "added" | "changed" | "removed";
+  lines: DiffLine[];
+}
+
+/** The newest prompt of a workspace's agent, the one before, and what differs; null and nothing for the first. */
+export interface PromptView {
+  build: BuildView;
+  previous: BuildView | null;
+  diff: DiffSection[];
+}
+
+/** A file that a workspace shares with its children. `path`: its name, with slashes between folders. */
+export interface SharedFile {
+  path: string;
+  content: string;
+}
+
+/** The same as it is kept. Times are RFC 3339. */
+export interface SharedFileView {
+  path: string;
+  content: string;
+  bytes: number;
+  updated_at: string;
+}
+
+/** All that a workspace shares with its direct children. `revision` is 0 if it never has. */
+export interface SharedContext {
+  workspace_id: string;
+  revision: number;
+  files: SharedFileView[];
+}
+
+/**
+ * A workspace shares other files with its direct children now: so many. What they say, tells GET
+ * /workspaces/{id}/shared-context.
+ */
+export interface SharedContextUpdated {
+  revision: number;
+  files: number;
+}
+
+/**
+ * The agent of a workspace has put its system prompt together anew, and why. What it says, tells GET
+ * /workspaces/{id}/prompt. `tokens` is an estimate.
+ */
+export interface PromptBuilt {
+  revision: number;
+  hash: string;
+  tokens: number;
+  trigger: Trigger;
 }
 
 /** What the server sends beside events; `type` tells which. */
