@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from molecule_core.demo.hosted import heard
 from molecule_core.demo.mail import approval_of, message_of
 from molecule_core.demo.mind import Reaction, State, forbidden, react, stands, tasks
 from molecule_core.demo.model import Ack, Action, Answer, Approval, Ask, Message, PassOn, Report, Say, TakeBack, Use
@@ -161,3 +162,9 @@ def test_rows_about_approvals_are_read_whatever_stands_in_them() -> None:
     )
     assert approval_of({**metadata, "revision": "1"}) is None
     assert approval_of([metadata]) is None
+
+
+def test_an_agent_in_a_host_passes_on_what_its_tool_tells_of_an_approval() -> None:
+    told = {"activity_id": "p-1.1", "text": "?", "peer_id": "child", "kind": "approval_request", "intent": "request"}
+    message = heard({**told, "approval_id": "p-1", "revision": 1, "action_hash": "abc"})
+    assert (message.approval, message.to_decide, message.wants_answer) == (WAITS, True, False)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from molecule_core.demo.mail import card_of
+from molecule_core.demo.mail import approval_of, card_of
 from molecule_core.demo.mcp import McpServer, ToolRefused, started
 from molecule_core.demo.mind import State, react
 from molecule_core.demo.model import Ack, Action, Answer, Message, Posting, Report, Say, Seat, Work
@@ -63,6 +63,10 @@ class Hosted:
                 await self._tools.call("report_progress", task_id=action.delegation_id, **told)
             case Ack():
                 await self._tools.call("inbox_pop", **answers)
+            case PassOn():
+                wanted = action.approval
+                told = {"approval_id": wanted.id, "revision": wanted.revision, "action_hash": wanted.action_hash}
+                await self._tools.call("decide_approval", decision="escalate", note=action.note, **told)
             case _:  # a specialist asks nobody, and one in a host needs no leave
                 raise AssertionError(action)
 
@@ -78,13 +82,16 @@ class Hosted:
 
 def heard(told: dict[str, Any]) -> Message:
     """A message as `wait_for_message` gives it."""
+    wanted = told.get("kind") == "approval_request"
     return Message(
         id=told["activity_id"],
         attempt=told.get("attempt", 0),
         text=told["text"],
         sender=told.get("peer_id") or None,
         delegation_id=told.get("delegation_id", ""),
-        wants_answer=told.get("intent", "request") == "request",
+        wants_answer=told.get("intent", "request") == "request" and not wanted,
+        approval=approval_of({"status": "pending", **told}) if wanted else None,
+        to_decide=wanted,
     )
 
 
