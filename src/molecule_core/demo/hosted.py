@@ -12,7 +12,7 @@ from typing import Any
 from molecule_core.demo.mail import approval_of, card_of
 from molecule_core.demo.mcp import McpServer, ToolRefused, started
 from molecule_core.demo.mind import State, react
-from molecule_core.demo.model import Ack, Action, Answer, Message, Posting, Report, Say, Seat, Work
+from molecule_core.demo.model import Ack, Action, Answer, Message, PassOn, Posting, Report, Say, Seat, Work
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.settings import environment
 
