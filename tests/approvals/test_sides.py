@@ -256,8 +256,9 @@ async def test_old_approvals_go_and_are_counted(house: House) -> None:
     _root, ops = await house.line("Root", "Ops")
     item = await house.person_decides(await house.asks(ops), "deny")
     waiting = await house.asks(ops, "another", expires_in=7 * 86_400)
-    figures = str(await house.server.admin.call("GET", "/metrics"))
-    assert 'molecule_approvals_total{status="denied"} 1' in figures and "molecule_approvals_open 1" in figures
+    approvals = house.server.server.approvals
+    assert ("denied",) in [each.labels for each in approvals.counted.samples() if each.value == 1]
+    assert await approvals.reader.open_in_all() == 1
     house.clock.at += 9 * 86_400 * 1_000_000
     retention = house.server.server._retention
     batches = [each async for each in house.server.server.approvals.pruning.batches(retention.before, 100)]

@@ -124,6 +124,7 @@ async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> No
     optional = {path for path, operation in posts.items() if operation.get("requestBody", {}).get("required") is False}
     assert optional == {
         "/workspaces/{id}/external/rotate",
+        "/workspaces/{id}/approvals/{approval_id}/withdraw",
         "/workspaces/{id}/messages/{activity_id}/draft/send",
         "/workspaces/{id}/delegations/{delegation_id}/cancel",
     }

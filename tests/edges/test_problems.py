@@ -15,6 +15,7 @@ from molecule_core.ground import errors, refusals
 from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from tests.clocks import FakeClock
+from tests.edges import refused_approvals
 from tests.endpoint.hosts import greeting, line_of, listening
 from tests.journeys.forms import place_of, upload
 from tests.journeys.patience import eventually
@@ -445,6 +446,7 @@ PROVOKED: dict[str, Provoke] = {
     "attempt_missing": _ack_without_an_attempt,
     "server_busy": _one_connection_too_many,
     "too_many_open": _one_mcp_session_too_many,
+    **refused_approvals.PROVOKED,
 }
 
 
@@ -467,6 +469,8 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         live_tokens=4,
         mcp_sessions=1,
         delegation_depth=1,
+        approvals_open=1,
+        approval_questions=1,
     )
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, clock=clock, limits=limits) as server:
         world = World(server, clock)
