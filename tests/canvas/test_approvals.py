@@ -54,7 +54,7 @@ async def test_a_request_is_in_the_inbox_within_half_a_second_with_all_that_it_s
     stage = desk.stage
     page = await desk.open(INBOX)
     await expect(page.get_by_text("Nothing waits for you")).to_be_visible()
-    waits = []
+    waits, made = [], {}
     for turn in range(3):
         seen = asyncio.create_task(page.evaluate(_SEEN, f"number {turn}"))
         made = await ask_leave(stage, "Lead", f"number {turn}", details={"to": "<b>all</b>"}, reason="It is tested")
