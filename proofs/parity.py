@@ -57,8 +57,8 @@ _CONTROLS = (
     Control(
         name="message/send does not say that the task was given already",
         file=_EDGE,
-        line='more = {"idempotent_hit": True} if receipt.hit else {}',
-        by="more = {}",
+        line='more: dict[str, Any] = {"idempotent_hit": True} if receipt.hit else {}',
+        by="more: dict[str, Any] = {}",
         breaks=SPOKEN,
     ),
     Control(

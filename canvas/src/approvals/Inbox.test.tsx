@@ -17,6 +17,7 @@ function one(id: string, part: Item = {}): Approval {
 }
 
 beforeEach(() => {
+  Element.prototype.scrollIntoView = () => undefined; // jsdom lays nothing out, and has nothing to scroll
   vi.useFakeTimers({ now: NOW });
 });
 afterEach(() => {
