@@ -96,7 +96,13 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
         "wait_for_message": {"timeout_secs": 1},
         "inbox_pop": {"activity_id": waiting["activity_id"]},
         "commit_memory": {"content": "the shop opens at nine"},
+        "request_approval": {"action": "open the shop", "reason": "it is nine"},
     }
+    if spec.name == "decide_approval":
+        child = await server.seat("Child", parent_id=ops.id)
+        await ops.api.post("/registry/heartbeat", {"workspace_id": ops.id})
+        asked = await child.api.post(f"/workspaces/{child.id}/approvals", {"action": "open the shop"})
+        wishes[spec.name] = {"approval_id": asked["approval_id"], "decision": "approve"}
     if spec.name in delegating.NAMES:
         given = {"target_id": peer.id, "task": "Make tea"}
         task = (await ops.api.post(f"/workspaces/{ops.id}/delegate", given))["delegation_id"]
