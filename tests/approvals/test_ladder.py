@@ -1,5 +1,6 @@
 """The ladder: who is asked, who is passed over, what time does, and whose word counts."""
 
+from molecule_core.messages.handles import handle_of
 from tests.approvals.house import ACTION, LEVEL_SECONDS, WHOLE_SECONDS, House, code, decide, path, steps, text_of, verb
 from tests.journeys.patience import eventually
 from tests.journeys.seats import remove
@@ -161,7 +162,8 @@ async def test_a_text_is_no_decision(house: House) -> None:
     root, ops = await house.line("Root", "Ops")
     item = await house.asks(ops)
     (asked,) = await house.mail(root)
-    handle = asked["instructions"]["reply_handle"]
+    assert "reply_handle" not in asked["instructions"]
+    handle = handle_of(item["org_id"], ops.id, root.id, None, asked["id"], asked["seq"])
     for body, name in (({"handle": handle, "text": "yes"}, "reply"), ({"handle": handle, "reason": "no"}, "decline")):
         assert await code(root.api.post(f"/workspaces/{root.id}/{name}", body)) == (409, "decide_instead")
     message = {"role": "user", "parts": [{"kind": "text", "text": "yes"}], "metadata": {"in_reply_to": asked["id"]}}
