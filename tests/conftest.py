@@ -10,14 +10,6 @@ from tests.clocks import FakeClock
 from tests.engines import ENGINES, Engine, databases_dropped, open_store, place_for, postgres_server
 from tests.running import Running, running
 
-# Files of few tests that take minutes each: begun last, one of them would leave the other processes with nothing to do.
-_LONG = ("tests/prove/", "tests/canvas/test_units.py")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
-
 
 @pytest.fixture
 def anyio_backend() -> str:
