@@ -128,7 +128,14 @@ async def test_a_listed_tool_says_all_four_hints_and_both_schemas(spec: ToolSpec
 async def test_a_result_is_complete_as_structure_and_as_text() -> None:
     talk = Talk()
     result = await talk.call(1, "send_message_to_user", {"message": "hi", "workspace_id": "a"})
-    given = {"message": "hi", "attachments": [], "reply_handle": "", "progress": False, "workspace_id": "a"}
+    given = {
+        "message": "hi",
+        "attachments": [],
+        "reply_handle": "",
+        "progress": False,
+        "approval_id": "",
+        "workspace_id": "a",
+    }
     assert result["structuredContent"] == {"tool": "send_message_to_user", "given": given}
     assert '"message":"hi"' in result["content"][0]["text"]
     assert result["isError"] is False
