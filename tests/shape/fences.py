@@ -44,5 +44,6 @@ FENCES = {
     "langchain": Door(("langchain",), lazily=True),
     "langchain_core": Door(("langchain",), lazily=True),
     "opentelemetry": Door(("ground",), lazily=True),
+    "any_llm": Door(("agent.engines.library",), lazily=True),
     "msgspec": Door(ANYWHERE),
 }

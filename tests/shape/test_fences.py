@@ -44,6 +44,7 @@ ABROAD = [
     ("agent/toolcli.py", "click", "only cli may"),
     ("edges/app.py", "pydantic", "only nobody may"),
     ("agent/tools.py", "langchain_core", "only langchain may"),
+    ("agent/engines/models.py", "any_llm", "only agent.engines.library may"),
     ("edges/app.py", "opentelemetry", "only ground may"),
     ("edges/app.py", "requests", "it has no row in the table of fences"),
 ]

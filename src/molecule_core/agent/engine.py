@@ -27,6 +27,7 @@ from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.wire import approving, delegating, verbs
+from molecule_core.wire.cards import ALL
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.speaks import Speaks, allowed
 from molecule_core.wire.toolspec import Route, ToolSpec
@@ -39,7 +40,7 @@ Local = Callable[[Any, Calling], Awaitable[dict[str, Any]]]
 
 
 class Engine:
-    """Everything that works for one agent."""
+    """Everything that works for one agent. `tools`: those that its model is given."""
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Engine:
         card: Callable[[], dict[str, Any]],
         client: Callable[[], dict[str, Any]],
         refused: Callable[[str], None],
+        tools: tuple[str, ...] = ALL,
     ) -> None:
         tokens, randomness = TokenRegistry(), SystemRandomness()
         for seat in config.seats:
@@ -68,6 +70,7 @@ class Engine:
             card=card,
             refused=refused if config.single else None,
             several=not config.single,
+            tools=tools,
         )
         self.seats = Seats(
             [
@@ -97,6 +100,15 @@ class Engine:
             **dict.fromkeys(delegating.NAMES, self._verbs.delegating),
             **dict.fromkeys(approving.NAMES, self._verbs.approving),
         }
+
+    @property
+    def inbox(self) -> Inbox:
+        """The mail of all seats, for an agent that takes it by itself."""
+        return self._inbox
+
+    def speaker(self, seat: Membership) -> Speaks:
+        """Requests as one seat."""
+        return self._verbs.speaker(seat)
 
     async def push_to(self, notify: Callable[[str, dict[str, Any]], Awaitable[None]], ready: Ready) -> None:
         """Pushes what comes into the host, if it shows such things, until it is cancelled."""

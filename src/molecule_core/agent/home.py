@@ -37,7 +37,7 @@ class HomeConfig(Struct, frozen=True, kw_only=True):
     approval_rules: Annotated[list[dict[str, Any]], Meta(max_length=_MOST_FILES)] = []
     prompt_budget_tokens: Annotated[int, Meta(ge=500, le=2_000_000)] = BUDGET
     runtime: str = ""
-    tools: bool = True
+    tools: bool | list[str] = True
 
 
 class HomeFile(Struct, frozen=True):
@@ -76,7 +76,7 @@ def read_home(folder: Path) -> Home:
         approval_rules=tuple(config.approval_rules),
         budget=config.prompt_budget_tokens,
         runtime=config.runtime,
-        tools=config.tools,
+        tools=bool(config.tools),
         warnings=tuple(warnings),
         paths=(*([PROMPT_FILE] if prompts is None else prompts), *config.rules, *config.shared_context),
     )

@@ -119,6 +119,12 @@ def _bridge() -> click.Command:
     return command
 
 
+def _agent() -> click.Command:
+    from molecule_core.cli.agent import command
+
+    return command
+
+
 def _tool() -> click.Command:
     from molecule_core.cli.tool import command
 
@@ -185,6 +191,7 @@ VERBS = {
     "connect": ("Put an agent's host into a seat.", _connect),
     "mcp": ("Seat an agent in its workspaces, on stdio.", _mcp),
     "bridge": ("Let a program that is no host of MCP keep a seat.", _bridge),
+    "agent": ("Run an agent of our own.", _agent),
     "inbox-hook": ("For hooks of a host: name waiting mail.", _inbox_hook),
     "login-link": ("Print a one-time link into the canvas.", _login_link),
     "dead-letters": ("Messages that were given up: look, requeue, discard.", _dead_letters),

@@ -31,7 +31,9 @@ _SUMMARY_LENGTH = 200
 _HANDLE_SHOWN = 64
 _TEXTS = ("a2a_receive", "a2a_send")
 # What hosts call a call of a tool: a repetition of it carries the same name.
-_CALL_NAMES = ("claudecode/toolUseId",)
+CALL_NAME = "molecule/call"
+"""Under which an engine of ours names a call, beside its arguments."""
+_CALL_NAMES = (CALL_NAME, "claudecode/toolUseId")
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
 

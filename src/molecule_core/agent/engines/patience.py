@@ -1,0 +1,47 @@
+"""Calls of the server by an engine that outlives it: what was lost on the way, or refused for a while, is asked again.
+
+Each call that an engine makes has a key or does nothing twice. Above: driving, mailing. Below: client.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from molecule_core.agent.backoff import BackOff
+from molecule_core.agent.waiting import pause
+from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.ids import Randomness
+
+T = TypeVar("T")
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
+_TOO_MANY, _TROUBLE = 429, 500
+
+
+class Patience:
+    """Asks until there is an answer."""
+
+    def __init__(self, clock: Clock, randomness: Randomness) -> None:
+        self._clock = clock
+        self._randomness = randomness
+
+    async def answer(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The answer, however long it takes. Raises ApiError for a refusal that waiting does not end."""
+        back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
+        while True:
+            try:
+                return await call()
+            except NoAnswer:
+                pass
+            except ApiError as error:
+                if error.status != _TOO_MANY and error.status < _TROUBLE:
+                    raise
+            await self.pause(back_off.next())
+
+    async def pause(self, seconds: float) -> None:
+        """Lets time pass."""
+        await pause(self._clock, seconds)
+
+    async def within(self, work: "asyncio.Future[T]", seconds: float) -> bool:
+        """Whether something ends within so many seconds; it goes on if not."""
+        return await self._clock.wait(asyncio.wait([work]), seconds)

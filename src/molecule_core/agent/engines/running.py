@@ -1,0 +1,275 @@
+"""`molecule agent run`: an agent of our own, from its folder to its exit code.
+
+Above: the command line. Below: driving, mailing, the prompt, and what keeps a seat.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from molecule_core.agent.config import BadConfiguration, Configuration
+from molecule_core.agent.engine import Engine
+from molecule_core.agent.engines.conversations import Conversations, errand_in
+from molecule_core.agent.engines.driving import Driver, Hands
+from molecule_core.agent.engines.leave import Gate
+from molecule_core.agent.engines.mailing import Mailroom
+from molecule_core.agent.engines.models import NoModel
+from molecule_core.agent.engines.opening import Opener
+from molecule_core.agent.engines.patience import Patience
+from molecule_core.agent.engines.sampling import Sampler
+from molecule_core.agent.engines.settings import RunConfig, read_run_config
+from molecule_core.agent.engines.tooling import Call, Toolbox
+from molecule_core.agent.gathering import Failed, Gatherer
+from molecule_core.agent.membership import Membership
+from molecule_core.agent.neutral import line
+from molecule_core.agent.prompt import Prompt
+from molecule_core.agent.rebuilding import Rebuilder, Rebuilt
+from molecule_core.client.api import ApiError
+from molecule_core.client.threads import Threads
+from molecule_core.ground.clock import SystemClock
+from molecule_core.ground.ids import Ids, SystemRandomness
+from molecule_core.ground.version import VERSION
+
+_log = logging.getLogger("molecule.engine")
+STOPPED, FAILED, REFUSED = 0, 1, 3
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_LOOK_SECONDS, _FULL_SECONDS = 0.2, 1.0
+
+
+async def run(config: Configuration, folder: Path, environ: Mapping[str, str], *, once: bool) -> int:
+    """Works until a signal comes, or, `once`, until nothing is left to be done; returns the exit code. Raises
+    BadConfiguration."""
+    if len(config.seats) != 1:
+        ids = ", ".join(seat.id for seat in config.seats)
+        raise BadConfiguration(f"an agent of one folder sits in one workspace, and there are several: {ids}")
+    agent = Agent(config, read_run_config(folder), folder, environ)
+    agent.check()
+    loop = asyncio.get_running_loop()
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, agent.ends, STOPPED)
+    return await agent.run(once=once)
+
+
+class Agent:
+    """One folder, one workspace."""
+
+    def __init__(self, config: Configuration, own: RunConfig, folder: Path, environ: Mapping[str, str]) -> None:
+        self._own = own
+        self._folder = folder
+        self._clock = clock = SystemClock()
+        self._randomness = randomness = SystemRandomness()
+        ids = Ids(clock, randomness)
+        self._opener = Opener(folder, environ, own)
+        self._patience = Patience(clock, randomness)
+        self._toolbox = Toolbox(own.tools, self, self._collab, gave=self._gave, most_bytes=own.tool_output_bytes)
+        self._engine = Engine(
+            config,
+            clock=clock,
+            card=self._card,
+            client=lambda: {"name": "molecule-agent", "version": VERSION},
+            refused=self._refused,
+            tools=self._toolbox.names,
+        )
+        self.call = self._engine.call
+        self._seat: Membership = next(iter(self._engine.seats))
+        self._threads = Threads(self._seat.api, self._seat.id)
+        self._conversations = Conversations(config.state, self._seat.id)
+        self._gate = Gate(
+            own.approval_rules,
+            self._engine.speaker(self._seat),
+            self._seat.id,
+            clock=clock,
+            wait_seconds=own.approval_wait_seconds,
+            asked=self._conversations.expects,
+        )
+        sampler = Sampler(
+            clock=clock,
+            ids=ids,
+            randomness=randomness,
+            tries=own.tries,
+            seconds=own.sampling_seconds,
+            parallel=own.parallel,
+        )
+        self._mail = Mailroom(
+            self._seat,
+            self._engine.inbox,
+            self._threads,
+            self._conversations,
+            patience=self._patience,
+            settings={"model": own.model, **({"effort": own.effort} if own.effort else {})},
+        )
+        hands = Hands(self._threads, self._opener, sampler, self._toolbox, self._gate, self._patience, ids, own)
+        owner = _owner(config.state, ids)
+        self._driver = Driver(hands, owner, prompt=lambda: self._prompt, ended=self._mail.ended)
+        self._prompt: Prompt | None = None
+        self._told = asyncio.Event()
+        self._driving: dict[str, asyncio.Task[None]] = {}
+        self._end: asyncio.Future[int] | None = None
+
+    def check(self) -> None:
+        """Raises BadConfiguration if its model cannot be opened: better now than with the first message."""
+        try:
+            self._opener.open(self._own.model)
+        except NoModel as error:
+            raise BadConfiguration(str(error)) from None
+
+    def ends(self, code: int) -> None:
+        """The agent is to end."""
+        if self._end is not None and not self._end.done():
+            self._end.set_result(code)
+
+    async def run(self, *, once: bool) -> int:
+        """Works; returns the exit code."""
+        self._end = asyncio.get_running_loop().create_future()
+        self._engine.seats.start()
+        works = [asyncio.ensure_future(each) for each in (self._build(), self._live(once))]
+        for each in works:
+            each.add_done_callback(self._over)
+        code = await self._end
+        for each in (*works, *self._driving.values()):
+            each.cancel()
+        await asyncio.gather(*works, *self._driving.values(), return_exceptions=True)
+        await self._engine.stop()
+        await self._opener.close()
+        return code
+
+    def _over(self, work: "asyncio.Future[None]") -> None:
+        if work.cancelled():
+            return
+        error = work.exception()
+        if error is not None:
+            _log.error("the agent cannot go on", exc_info=error)
+        self.ends(STOPPED if error is None else FAILED)
+
+    def _refused(self, text: str) -> None:
+        _log.error("%s", text)
+        self.ends(REFUSED)
+
+    def _card(self) -> dict[str, Any]:
+        told = {"name": self._own.name, "description": self._own.description}
+        return {name: value for name, value in told.items() if value}
+
+    # -- the prompt ----------------------------------------------------------------------------------------------------
+
+    async def _build(self) -> None:
+        """Keeps the prompt current, and the server told."""
+        await self._until_leading()
+        gatherer = Gatherer(self._seat.api(), self._seat.id, clock=self._clock)
+
+        async def told(new: Rebuilt) -> None:
+            self._read_rules()
+            await self._tell(gatherer, new)
+            self._prompt = new.prompt
+            self._told.set()
+
+        rebuilder = Rebuilder(
+            gatherer,
+            self._folder,
+            told,
+            events=lambda: self._seat.api().events(),
+            warned=lambda text: _log.warning("%s", line(text, 500)),
+            clock=self._clock,
+            randomness=self._randomness,
+        )
+        await rebuilder.run()
+
+    def _read_rules(self) -> None:
+        """The hard stops are those that stand in the file now; as long as it cannot be read, those of before."""
+        try:
+            self._gate.rules = list(read_run_config(self._folder).approval_rules)
+        except BadConfiguration as error:
+            _log.warning("the approval rules stay as they were: %s", error)
+
+    async def _tell(self, gatherer: Gatherer, new: Rebuilt) -> None:
+        """A thread is born with the prompt that the server was told last, so it must know each."""
+        build = new.prompt.build(new.trigger)
+        for warning in build.warnings:
+            _log.warning("%s", line(warning, 500))
+        while True:
+            try:
+                await gatherer.tell(build)
+                return
+            except Failed as error:
+                _log.warning("the server does not know the prompt yet: %s", error)
+                if isinstance(error.__cause__, ApiError):
+                    return
+            await self._patience.pause(_FULL_SECONDS)
+
+    # -- work ----------------------------------------------------------------------------------------------------------
+
+    async def _until_leading(self) -> None:
+        while self._seat.state != "leading":  # of several processes only the one that reads the mail works
+            await self._patience.pause(_LOOK_SECONDS)
+
+    async def _live(self, once: bool) -> None:
+        await self._until_leading()
+        await self._told.wait()
+        tasks = [asyncio.ensure_future(each) for each in (self._mail.run(), self._drive())]
+        if once:
+            tasks.append(asyncio.ensure_future(self._rest()))
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _drive(self) -> None:
+        """Has every thread driven in which something is to be done."""
+        while True:
+            found = await self._patience.answer(lambda: self._threads.work(wait=_HOLD_SECONDS))
+            fresh = [each for each in found if each not in self._driving]
+            for each in fresh:
+                self._driving[each] = task = asyncio.create_task(self._driver.drive(each))
+                task.add_done_callback(partial(self._driven, each))
+            if found and not fresh:  # they wait for a turn that runs
+                running = [self._driving[each] for each in found if each in self._driving]
+                if running:
+                    await self._clock.wait(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED), _FULL_SECONDS)
+
+    def _driven(self, thread_id: str, task: "asyncio.Task[None]") -> None:
+        self._driving.pop(thread_id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("thread %s cannot be driven", thread_id, exc_info=error)
+
+    def _rests(self) -> bool:
+        return self._mail.idle and not self._driving
+
+    async def _rest(self) -> None:
+        """Until nothing waits and nothing is worked on."""
+        await self._seat.looked.wait()
+        while True:
+            if self._rests() and not await self._patience.answer(lambda: self._threads.work(0)) and self._rests():
+                return
+            await self._patience.pause(_LOOK_SECONDS)
+
+    # -- tools ---------------------------------------------------------------------------------------------------------
+
+    async def _collab(self, thread_id: str, tool: str, call_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._threads.agents(thread_id, tool.partition("_")[0], call_id, given)
+
+    def _gave(self, call: Call, told: dict[str, Any]) -> None:
+        if errand := errand_in(call.tool, told):
+            self._conversations.expects(errand, call.thread_id)
+
+
+_HOLD_SECONDS = 25
+
+
+def _owner(state: Path, ids: Ids) -> str:
+    """Who claims threads: the same after a restart, so that it need not wait for its own lease to end."""
+    path = state / ".agent_owner"
+    if not path.exists():
+        fresh = path.with_name(f"{path.name}.tmp")
+        handle = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(f"agent-{ids.new()}")
+        fresh.replace(path)
+    return path.read_text(encoding="utf-8").strip()

@@ -1,0 +1,68 @@
+"""What `config.yaml` says of how an agent of `molecule agent run` works. docs/agent-run.md lists every key.
+
+Above: the rest of the engine. Below: the one door to YAML.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from molecule_core.agent.config import BadConfiguration
+from molecule_core.agent.home import CONFIG
+from molecule_core.agent.neutral import line
+from molecule_core.agent.own_files import Unreadable, read_own
+from molecule_core.agent.plain_yaml import MOST_BYTES, BadYaml, read_yaml
+from molecule_core.wire.approvals import Rule
+from molecule_core.wire.tools import TOOLS
+
+Tokens = Annotated[int, Meta(ge=1)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class Budget(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many tokens may be spent; left out: as many as the server allows."""
+
+    turn: Tokens | None = None
+    thread: Tokens | None = None
+    tree: Tokens | None = None
+
+
+class RunConfig(Struct, frozen=True, kw_only=True):
+    """The keys; all else in the file is for others."""
+
+    model: Name
+    """`provider:model`, or `scripted:file`."""
+    effort: Literal["minimal", "low", "medium", "high"] | None = None
+    base_url: str | None = None
+    api_key_env: Name | None = None
+    max_output_tokens: Tokens | None = None
+    name: Annotated[str, Meta(max_length=120)] = ""
+    description: Annotated[str, Meta(max_length=2000)] = ""
+    budget: Budget = field(default_factory=Budget)
+    tools: bool | list[str] = True
+    compact_at_tokens: Annotated[int, Meta(ge=0)] = 100_000
+    approval_rules: list[Rule] = []
+    approval_wait_seconds: Annotated[int, Meta(ge=0, le=3600)] = 300
+    parallel: Annotated[int, Meta(ge=1, le=64)] = 4
+    samplings: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    sampling_seconds: Annotated[float, Meta(ge=1, le=86_400)] = 600
+    tries: Annotated[int, Meta(ge=1, le=100)] = 6
+    beat_seconds: Annotated[float, Meta(ge=0.05, le=20)] = 5
+    tool_output_bytes: Annotated[int, Meta(ge=1000)] = 60_000
+
+
+def read_run_config(folder: Path) -> RunConfig:
+    """What the file says. Raises BadConfiguration: a mistake in what stops an agent must not go unnoticed."""
+    try:
+        found = msgspec.convert(read_yaml(read_own(folder, CONFIG, MOST_BYTES)), RunConfig)
+    except (Unreadable, BadYaml, msgspec.ValidationError) as error:
+        raise BadConfiguration(f"{folder / CONFIG}: {line(str(error), 300)}") from None
+    known = {spec.name for spec in TOOLS}
+    unknown = [each for each in found.tools if each not in known] if isinstance(found.tools, list) else []
+    if unknown:
+        raise BadConfiguration(
+            f"{folder / CONFIG}: tools: there is no tool {line(unknown[0])!r}; docs/tools.md has all"
+        )
+    return found

@@ -1,0 +1,129 @@
+"""The tools of the registry in the hands of an engine: which a model is given, and how a call of one is run.
+
+A call is keyed by its id in the thread: what the platform does by key is done once, also if a life that was killed has
+done it before. Above: driving. Below: the agent's own verbs; leave.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from molecule_core.agent.engines.models import ToolDef
+from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.wire.mcp import Calling, Outcome
+from molecule_core.wire.tools import TOOLS
+from molecule_core.wire.toolspec import Route, ToolError, ToolSpec
+from molecule_core.wire.verbs import CALL_NAME
+
+NOT_OURS = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity")
+"""Tools for hosts that read their mail themselves."""
+_BY_KEY = ("reply", "decline", "reply_to_workspace", "delegate_task", "delegate_task_async", "request_approval")
+"""Verbs of more than one route that are done once for all calls of one name."""
+COLLAB = "collab"
+"""The section of tools that are about threads, and so need to know from which one they are called."""
+
+
+class Done(NamedTuple):
+    """What a call gave, for the model."""
+
+    text: str
+    is_error: bool = False
+
+
+class Call(Struct, frozen=True):
+    """A call of a tool in a thread."""
+
+    thread_id: str
+    call_id: str
+    tool: str
+    arguments: Any
+
+
+class Runs(Protocol):
+    """Runs a tool of the registry. Raises ToolError."""
+
+    async def call(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+        """What it gives."""
+
+
+Collab = Callable[[str, str, str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+"""Runs a tool about threads: thread, tool, call, arguments."""
+
+
+class _Calling:
+    """A `Calling` by the ids of thread and call; nobody listens to its progress."""
+
+    def __init__(self, call: Call) -> None:
+        self.meta = {CALL_NAME: call.call_id, "threadId": call.thread_id}
+
+    async def progress(self, value: float, total: float | None, message: str) -> None:
+        """Told to nobody: the call stands in the thread."""
+
+
+class Toolbox:
+    """The tools that a model is given. `chosen`: all, none, or those of these names; `gave`: told of each result."""
+
+    def __init__(
+        self,
+        chosen: bool | list[str],
+        runs: Runs,
+        collab: Collab,
+        *,
+        gave: Callable[[Call, dict[str, Any]], None],
+        most_bytes: int,
+    ) -> None:
+        named = chosen if isinstance(chosen, list) else [spec.name for spec in TOOLS if chosen]
+        self._specs = {spec.name: spec for spec in TOOLS if spec.name in named and spec.name not in NOT_OURS}
+        self._runs = runs
+        self._collab = collab
+        self._gave = gave
+        self._most = most_bytes
+
+    def definitions(self) -> list[ToolDef]:
+        """What a model is told of them, always in the same order."""
+        return [ToolDef(spec.name, spec.description, spec.input_schema) for spec in self._specs.values()]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+        return tuple(self._specs)
+
+    def repeatable(self, name: str) -> bool:
+        """Whether a call that may have been run can be run once more without being done twice."""
+        spec = self._specs.get(name)
+        if spec is None:
+            return True  # it was never run
+        keyed = spec.call.keyed if isinstance(spec.call, Route) else spec.name in _BY_KEY
+        return spec.annotations.read_only or keyed or spec.section == COLLAB
+
+    async def run(self, call: Call) -> Done:
+        """What a call gives; a refusal is told to the model."""
+        spec = self._specs.get(call.tool)
+        if spec is None:
+            return Done(f"there is no tool {call.tool!r} here; you have {', '.join(self._specs)}", True)
+        try:
+            return Done(self._short(await self._run(spec, call)))
+        except ToolError as error:
+            return Done(self._short(error.text), True)
+        except ApiError as error:
+            return Done(self._short(str(error.problem.get("error", error))), True)
+
+    async def _run(self, spec: ToolSpec, call: Call) -> str:
+        if spec.section == COLLAB:
+            given = msgspec.to_builtins(spec.arguments(call.arguments))
+            told = await self._collab(call.thread_id, spec.name, call.call_id, given)
+            return msgspec.json.encode(told).decode()
+        try:
+            outcome = await self._runs.call(spec, spec.arguments(call.arguments), _Calling(call))
+        except NoAnswer as error:
+            raise ToolError(f"the server did not answer ({error}); whether it was done is not known") from None
+        self._gave(call, outcome.structured)
+        return outcome.text or msgspec.json.encode(outcome.structured).decode()
+
+    def _short(self, text: str) -> str:
+        whole = text.encode()
+        if len(whole) <= self._most:
+            return text
+        return f"{whole[: self._most].decode(errors='ignore')}\n… ({len(whole) - self._most} bytes more are left out)"

@@ -1,0 +1,44 @@
+"""`molecule agent`: an agent of our own. docs/agent-run.md lists what its config.yaml may say."""
+
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from molecule_core.agent.config import BadConfiguration, read_configuration, with_only
+from molecule_core.agent.engines.running import run
+from molecule_core.ground.errors import CommandFailed
+from molecule_core.ground.logs import hide, set_up_logs
+
+_STATE = ".molecule"
+
+
+@click.group("agent")
+def command() -> None:
+    """Run an agent of our own."""
+
+
+@command.command("run")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--once", is_flag=True, help="End when nothing waits and nothing is worked on.")
+@click.option("--workspace", help="Which of the workspaces in MOLECULE_WORKSPACES to sit in.")
+def run_folder(folder: Path, once: bool, workspace: str | None) -> None:
+    """Run the agent whose config.yaml, prompts and skills are in FOLDER.
+
+    As which workspace is said by the environment, as for `molecule mcp`. What it must remember beyond a restart is
+    kept in FOLDER/.molecule, unless CONFIGS_DIR names another place. Ends with 0 after a signal, 2 if something is
+    wrong with the configuration, 3 if the server refuses the token."""
+    try:
+        environ = {"CONFIGS_DIR": str(folder / _STATE), **os.environ}
+        configuration = with_only(read_configuration(environ), workspace)
+        for seat in configuration.seats:
+            hide(seat.token)
+        set_up_logs("debug" if configuration.wishes.verbose else "info", "text")
+        for name in ("httpx2", "httpcore2", "httpx", "httpcore", "openai", "anthropic", "any_llm", "asyncio"):
+            logging.getLogger(name).setLevel(logging.WARNING)
+        sys.exit(asyncio.run(run(configuration, folder, environ, once=once)))
+    except BadConfiguration as error:
+        raise CommandFailed(reason=error) from None

@@ -1,0 +1,180 @@
+"""What an engine does next, decided from what the log shows; and what a script does about what it sees."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from molecule_core.agent.engines.encoding import messages_of
+from molecule_core.agent.engines.scripted import Act, Rule, Script, react
+from molecule_core.agent.engines.settings import Budget
+from molecule_core.agent.engines.turning import (
+    Bounds,
+    Compact,
+    End,
+    GiveUp,
+    Run,
+    Sample,
+    Spent,
+    Turn,
+    next_step,
+    unanswered,
+)
+from molecule_core.client.threads import Role, Sight, SightItem
+from tests.requirements import requirement
+
+BOUNDS = Bounds(Budget(turn=1000), samplings=10, compact_at_tokens=500)
+TURN = Turn(turn_id="t1")
+
+
+def item(ordinal: int, role: Role, text: str = "", *, turn: str = "t1", **more: Any) -> SightItem:
+    """A line that a model sees."""
+    return SightItem(item_id=f"i{ordinal}", role=role, text=text, ordinal=ordinal, turn_id=turn, **more)
+
+
+def seen(*items: SightItem, tokens: int = 10) -> Sight:
+    """All of them."""
+    return Sight(list(items), tokens=tokens, last_ordinal=items[-1].ordinal)
+
+
+ASKED = item(1, "user", "do it")
+CALL = item(2, "assistant", call_id="c1", tool="look", arguments={})
+OUT = item(3, "tool", "seen", call_id="c1")
+SAID = item(4, "assistant", "done")
+
+
+@requirement("AR3")
+def test_a_turn_samples_runs_what_was_called_and_ends_with_the_last_words() -> None:
+    turn = replace(TURN, samplings=1, seen=3)
+    assert next_step(TURN, seen(ASKED), BOUNDS) == Sample()
+    assert next_step(turn, seen(ASKED, CALL), BOUNDS) == Run((CALL,))
+    assert next_step(turn, seen(ASKED, CALL, OUT), BOUNDS) == Sample()
+    assert next_step(turn, seen(ASKED, CALL, OUT, SAID), BOUNDS) == End("completed", final="done")
+    note = item(5, "developer", "peers changed")
+    assert next_step(turn, seen(ASKED, CALL, OUT, SAID, note), BOUNDS) == End("completed", final="done")
+    assert next_step(replace(turn, silent=True), seen(ASKED, CALL, OUT), BOUNDS) == End("completed")
+
+
+@requirement("AR3")
+def test_what_is_said_while_the_model_answers_is_answered_too() -> None:
+    late, turn = item(4, "user", "no, otherwise"), replace(TURN, samplings=1, seen=3)
+    said = replace(SAID, ordinal=5)
+    assert next_step(turn, seen(ASKED, CALL, OUT, late, said), BOUNDS) == Sample()
+    assert next_step(replace(turn, seen=4), seen(ASKED, CALL, OUT, late, said), BOUNDS) == End("completed", "done")
+    assert next_step(turn, seen(ASKED, CALL, OUT, SAID, replace(late, ordinal=5)), BOUNDS) == Sample()
+
+
+@requirement("AR3")
+def test_a_turn_of_an_earlier_life_goes_on_from_its_log_and_says_nothing_twice() -> None:
+    assert next_step(TURN, seen(ASKED, CALL, OUT, SAID), BOUNDS) == End("completed", final="done")
+    assert next_step(TURN, seen(ASKED, SAID), BOUNDS) == End("completed", final="done")
+    late = item(4, "user", "and this?")  # the life before may have shown it or not
+    assert next_step(TURN, seen(ASKED, CALL, OUT, late, replace(SAID, ordinal=5)), BOUNDS) == Sample()
+    before = item(1, "assistant", "done", turn="t0")  # the last words of another turn are not those of this one
+    assert next_step(TURN, seen(before, item(2, "user", "next")), BOUNDS) == Sample()
+    assert next_step(replace(TURN, trigger="wake"), seen(before), BOUNDS) == Sample()
+
+
+@requirement("AR3")
+def test_calls_of_a_turn_that_is_over_are_told_off_and_never_run() -> None:
+    stale = item(1, "assistant", call_id="c0", tool="look", arguments={}, turn="t0")
+    step = next_step(TURN, seen(stale, replace(ASKED, ordinal=2)), BOUNDS)
+    assert isinstance(step, GiveUp) and step.calls == (stale,)
+    broken = replace(TURN, broken="no model")
+    assert isinstance(next_step(broken, seen(ASKED, CALL), BOUNDS), GiveUp)
+    assert next_step(broken, seen(ASKED, CALL, OUT), BOUNDS) == End("failed", error="no model")
+
+
+@requirement("AR3")
+@pytest.mark.parametrize(
+    ("stop", "status"), [("interrupted", "interrupted"), ("closed", "interrupted"), ("budget", "failed")]
+)
+def test_a_stop_ends_the_turn_whatever_is_open(stop: str, status: str) -> None:
+    step = next_step(replace(TURN, stop=stop), seen(ASKED, CALL), BOUNDS)
+    assert isinstance(step, End) and step.status == status
+
+
+@requirement("AR3")
+def test_budgets_end_a_turn_before_the_next_sampling_and_what_is_long_is_compacted_once() -> None:
+    for spent, word in ((Spent(turn=1000), "turn"), (Spent(thread=7), "thread"), (Spent(tree=8), "tree")):
+        bounds = Bounds(Budget(turn=1000, thread=7, tree=8), samplings=10, compact_at_tokens=500)
+        step = next_step(replace(TURN, spent=spent), seen(ASKED), bounds)
+        assert isinstance(step, End) and step.status == "failed" and word in str(step.error)
+    many = next_step(replace(TURN, samplings=10, seen=9), seen(ASKED), BOUNDS)
+    assert isinstance(many, End) and many.status == "failed"
+    long = seen(ASKED, tokens=500)
+    assert next_step(TURN, long, BOUNDS) == Compact("automatic")
+    assert next_step(replace(TURN, compacted=True), long, BOUNDS) == Sample()
+    assert next_step(TURN, long, Bounds(Budget(), 10, 0)) == Sample()
+    manual = replace(TURN, trigger="compact")
+    assert next_step(manual, seen(SAID), BOUNDS) == Compact("manual")
+    assert next_step(replace(manual, compacted=True), seen(SAID), BOUNDS) == End("completed")
+
+
+_ROLES = st.sampled_from(["user", "peer", "said", "call", "out", "note"])
+
+
+@requirement("AR2", "AR3")
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_ROLES, min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_any_log_becomes_a_chat_in_which_each_output_stands_behind_its_call_and_no_peer_is_the_user(
+    kinds: list[str], chance: Any
+) -> None:
+    items, calls = [item(0, "developer", "base", turn="")], list[str]()
+    for number, kind in enumerate(kinds, 1):
+        name = f"c{number}"
+        if kind == "call":
+            calls.append(name)
+            items.append(item(number, "assistant", call_id=name, tool="look", arguments={}))
+        elif kind == "out" and calls:
+            items.append(item(number, "tool", f"out {number}", call_id=calls.pop(chance.randrange(len(calls)))))
+        elif kind in ("user", "peer"):
+            items.append(item(number, "user" if kind == "user" else "peer", f"{kind} {number}"))
+        elif kind == "said":
+            items.append(item(number, "assistant", f"said {number}"))
+        elif kind == "note":
+            items.append(item(number, "developer", f"note {number}"))
+    items += [item(100 + number, "tool", "late", call_id=name) for number, name in enumerate(calls)]
+    assert not unanswered(items)
+    chat = messages_of(items)
+    assert chat[0] == {"role": "system", "content": "base"}
+    plain = [each for each in chat if each["role"] != "system"]
+    assert not plain or plain[0]["role"] == "user"
+    waiting: list[str] = []
+    for each in chat:
+        if each["role"] == "tool":
+            waiting.remove(each["tool_call_id"])
+        else:
+            assert not waiting
+            waiting = [call["id"] for call in each.get("tool_calls") or ()]
+        assert "peer" not in (each["content"] or "") or each["role"] == "tool"
+    assert not waiting
+    told = {each["content"] for each in chat}
+    assert all(any(each.text in (text or "") for text in told) for each in items if each.text)
+
+
+@requirement("AR7")
+def test_a_script_does_what_its_first_fitting_rule_says_about_the_newest_thing() -> None:
+    script = Script(
+        rules=[
+            Rule(on="result", tool="look", acts=[Act(say="{result_look}, and {message}")]),
+            Rule(
+                matches="at (?P<place>[a-z]+)",
+                not_called=["look"],
+                acts=[Act(call="look", arguments={"at": ["{place}"]})],
+            ),
+            Rule(on="note", matches="summary", acts=[Act(say="short: {text}")]),
+        ]
+    )
+    ask = item(1, "user", "look at home {here}")
+    assert react(script, [ask]) == [Act(call="look", arguments={"at": ["home"]})]
+    call = item(2, "assistant", call_id="c", tool="look", arguments={})
+    out = item(3, "tool", "nothing", call_id="c")
+    assert react(script, [ask, call, out]) == [Act(say="nothing, and look at home {here}")]
+    assert (
+        react(script, [ask, call, out, item(4, "developer", "a summary", origin="compaction")])[0].say
+        == "short: a summary"
+    )
+    assert react(script, [item(1, "user", "hello")])[0].say == "I have no rule for this."
