@@ -216,6 +216,7 @@ NOW = {
     "AR1": "Models of any provider behind one door: streams, calls of tools, typed failures; keys only in headers.",
     "AR2": "No model is shown what the log has not: base first and equal in every request, peers never as the user.",
     "AR3": "A turn is decided by its log: tools, stop, steer, budgets, compaction; after kill -9 it goes on, once.",
+    "AR5": "approval_rules stop our own agent before the act: asked, decided, used, done; at most once.",
     "AR7": "A scripted model reacts to what it sees and to nothing else.",
     "A1": "The house: imports, fences, circles, table ownership, sizes, clocks.",
     "A2": "Every named query is prepared on both engines.",

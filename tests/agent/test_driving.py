@@ -1,0 +1,298 @@
+"""The loop of a turn: what is appended when, what a stop, a kill and a lost answer do, what needs leave."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from molecule_core.agent.engines import words
+from molecule_core.agent.engines.driving import Driver, Hands
+from molecule_core.agent.engines.encoding import messages_of
+from molecule_core.agent.engines.leave import Gate
+from molecule_core.agent.engines.models import (
+    Finished,
+    ModelError,
+    ModelEvent,
+    Request,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+from molecule_core.agent.engines.opening import Opened, Opener
+from molecule_core.agent.engines.patience import Patience
+from molecule_core.agent.engines.sampling import Sampler
+from molecule_core.agent.engines.settings import Budget, RunConfig
+from molecule_core.agent.engines.tooling import Toolbox
+from molecule_core.agent.engines.turning import End
+from molecule_core.ground.clock import SystemClock
+from molecule_core.ground.ids import Ids
+from molecule_core.wire.approvals import Rule
+from molecule_core.wire.mcp import Calling, Outcome
+from molecule_core.wire.toolspec import ToolError, ToolSpec
+from tests.agent.thread_stand_in import BASE, StandIn
+from tests.clocks import SeededRandomness
+from tests.journeys.patience import bounded
+from tests.requirements import requirement
+
+PEERS = ToolCall("c1", "list_peers", "{}")
+SPEAK = ToolCall("c1", "send_message_to_user", '{"message": "hi"}')
+REMEMBER = ToolCall("c1", "commit_memory", '{"content": "x"}')
+
+
+class Scripted(Struct):
+    """A model that says what a test wants, once each; `seen`: what it was shown."""
+
+    plan: list[Any]
+    seen: list[Request] = []
+    gate: Any = None
+
+    async def sample(self, request: Request) -> AsyncIterator[ModelEvent]:
+        self.seen.append(request)
+        if self.gate is not None:
+            await self.gate.wait()
+        said = self.plan.pop(0)
+        if callable(said):
+            said = said()
+        if isinstance(said, Exception):
+            raise said
+        for each in said if isinstance(said, list) else [said]:
+            yield TextDelta(each) if isinstance(each, str) else each
+        yield Usage(10, 5)
+        yield Finished("stop")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Bench:
+    """A driver over one thread in memory, with tools that note what they were asked."""
+
+    def __init__(self, *plan: Any, rules: tuple[Rule, ...] = (), **config: Any) -> None:
+        self.threads, self.model = StandIn(), Scripted(list(plan))
+        self.config = RunConfig(model="scripted:none", beat_seconds=0.05, approval_rules=list(rules), tries=2, **config)
+        self.ran: list[tuple[str, Any, str]] = []
+        self.tool: Callable[[str], Any] = lambda name: {"ran": name}
+        self.asked: list[tuple[str, str, Any]] = []
+        self.approval: dict[str, Any] = {}
+        self.ends: list[End] = []
+
+    async def drive(self) -> End:
+        """One life of the open turn."""
+        clock = SystemClock()
+        ids = Ids(clock, SeededRandomness(1))
+        patience = Patience(clock, SeededRandomness(2))
+        box = Toolbox(True, self, self._collab, gave=lambda _, __: None, most_bytes=2000)
+        rules = self.config.approval_rules
+        gate = Gate(rules, self, "w1", clock=clock, wait_seconds=1, asked=lambda _, __: None)
+        sampler = Sampler(clock=clock, ids=ids, randomness=SeededRandomness(3), tries=2, seconds=5, parallel=1)
+        opener = Opener(Path(), {}, self.config)
+        opener.open = lambda whole: Opened(self.model, whole)  # type: ignore[method-assign]
+        hands = Hands(self.threads, opener, sampler, box, gate, patience, ids, self.config)  # type: ignore[arg-type]
+        driver = Driver(hands, "me", prompt=lambda: None, ended=lambda _, end: self.ends.append(end))
+        await bounded(driver.drive("th1"))
+        return self.ends[-1]
+
+    async def _collab(self, thread_id: str, tool: str, call_id: str, given: Any) -> dict[str, Any]:
+        return {"tool": tool}
+
+    async def _ran(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+        self.ran.append((spec.name, arguments, calling.meta["molecule/call"]))
+        found = self.tool(spec.name)
+        return Outcome(await found if asyncio.iscoroutine(found) else found)
+
+    async def call(self, *given: Any, **more: Any) -> Any:
+        """Runs a tool, or answers a request about approvals: a `Runs` and a `Speaks`."""
+        if isinstance(given[0], ToolSpec):
+            return await self._ran(*given)
+        method, path = given
+        self.asked.append((method, path.rpartition("/")[2], more.get("body")))
+        if path.endswith("/use"):
+            if self.approval.get("used"):
+                raise ToolError("used", "approval_used")
+            self.approval["used"] = True
+            return {}
+        if method == "POST":
+            self.approval |= {"action": more["body"]["action"], "details": more["body"]["details"]}
+        return _approval(self.approval)
+
+
+def _approval(known: dict[str, Any]) -> dict[str, Any]:
+    details = known.get("edited") or known["details"]
+    status = known.get("status", "approved")
+    ruling = {"decision": "deny", "by": {"kind": "person", "id": "p", "name": "Ann"}, "at": "", "note": "too early"}
+    item = {"approval_id": "a1", "workspace_id": "w1", "action": known["action"], "details": details, "revision": 1}
+    item |= {"proposed": known["details"], "edited": known.get("edited"), "status": status, "action_hash": "h"}
+    item |= {"holder": {"kind": "person", "workspace_id": None, "name": "Ann"}, "expires_at": "", "seq": 1}
+    more = {"revision": 1, "action_hash": "h", "edited": False}
+    return {**item, "decided": {**ruling, **more} if status == "denied" else None}
+
+
+def output(bench: Bench) -> str:
+    """What the last call of a tool has given."""
+    return str(next(each.entry["text"] for each in reversed(bench.threads.lines) if each.type == "tool_output"))
+
+
+@requirement("AR2", "AR3")
+async def test_a_call_is_in_the_log_before_it_is_run_and_every_request_is_the_log_so_far() -> None:
+    bench = Bench(["Let me see.", PEERS], "Nobody.")
+    bench.tool = lambda _: {"log": bench.threads.types()[-1]}
+    bench.threads.say("who is there?")
+    bench.threads.lose = 2  # answers get lost; nothing is appended twice
+    assert await bench.drive() == End("completed", final="Nobody.")
+    first = ["user_message", "agent_message", "tool_call", "usage"]
+    assert bench.threads.types() == [*first, "tool_output", "agent_message", "usage"]
+    assert '"usage"' in output(bench)  # what was last in the log while it ran
+    whole = messages_of((await bench.threads.sight("th1")).items)
+    for request in bench.model.seen:
+        chat = messages_of(request.items)
+        assert chat == whole[: len(chat)] and chat[0]["content"] == BASE
+    assert bench.threads.ended == [{"status": "completed", "final": "Nobody.", "seen": 8}]
+    assert [(name, call) for name, _, call in bench.ran] == [("list_peers", "c1")]
+
+
+@requirement("AR3")
+async def test_a_stop_ends_the_model_and_the_tool_that_work_and_nothing_is_said_after_it() -> None:
+    bench = Bench("never said")
+    bench.model.gate = asyncio.Event()
+    bench.threads.say("think long")
+    driving = asyncio.create_task(bench.drive())
+    while not bench.model.seen:
+        await asyncio.wait([driving], timeout=0.01)
+    bench.threads.interrupt()
+    assert (await bounded(driving)).status == "interrupted"
+    assert bench.threads.types() == ["user_message"] and bench.threads.ended == []
+    bench = Bench([PEERS], "never said")
+    gone = asyncio.Event()
+
+    async def stuck() -> Any:
+        bench.threads.interrupt()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            gone.set()
+
+    bench.tool = lambda _: stuck()
+    bench.threads.say("work long")
+    assert (await bench.drive()).status == "interrupted" and gone.is_set()
+
+
+@requirement("AR3")
+async def test_what_somebody_says_meanwhile_is_seen_at_the_next_step() -> None:
+    bench = Bench("B it is")
+
+    def late() -> str:
+        bench.threads.steer("no, B")
+        return "A it is"
+
+    bench.model.plan.insert(0, late)
+    bench.threads.say("A or B?")
+    assert await bench.drive() == End("completed", final="B it is")
+    assert [each.text for each in bench.model.seen[-1].items][1:] == ["A or B?", "no, B", "A it is"]
+
+
+@requirement("AR3")
+@pytest.mark.parametrize(("call", "again"), [(PEERS, True), (SPEAK, True), (REMEMBER, False)])
+async def test_after_a_kill_a_call_is_run_again_only_if_that_cannot_do_it_twice(call: ToolCall, again: bool) -> None:
+    bench = Bench([call], "done")
+
+    async def killed() -> Any:
+        raise asyncio.CancelledError
+
+    bench.tool = lambda _: killed()
+    bench.threads.say("go")
+    with pytest.raises(asyncio.CancelledError):
+        await bench.drive()
+    bench.tool = lambda name: {"ran": name}
+    assert await bench.drive() == End("completed", final="done")
+    assert len(bench.ran) == (2 if again else 1)
+    assert len({key for _, _, key in bench.ran}) == 1
+    assert (output(bench) == words.INTERRUPTED) is not again
+    spent = [each for each in bench.threads.lines if each.type == "usage"]
+    assert len(spent) == 2 and bench.threads.types().count("tool_call") == 1
+
+
+@requirement("AR3")
+async def test_a_failing_model_is_asked_again_and_then_ends_the_turn_with_its_words() -> None:
+    bench = Bench(ModelError("busy", retryable=True, retry_after=0.01), "at last")
+    bench.threads.say("hi")
+    assert await bench.drive() == End("completed", final="at last")
+    bench = Bench(ModelError("no such key", retryable=False))
+    bench.threads.say("hi")
+    assert await bench.drive() == End("failed", error="no such key")
+    assert bench.threads.ended == [{"status": "failed", "error": "no such key", "seen": 2}]
+    bench = Bench([ToolCall("c1", "no_such_tool", "{"), ToolCall("c1", "list_peers", "[]")], "sorry")
+    bench.threads.say("hi")
+    assert await bench.drive() == End("completed", final="sorry")
+    said = [each.entry["text"] for each in bench.threads.lines if each.type == "tool_output"]
+    assert "no tool" in said[0] and "not_an_object" in said[1] and not bench.ran
+
+
+@requirement("AR3")
+async def test_a_thread_that_is_too_long_is_summarised_with_what_is_worked_on_word_for_word() -> None:
+    bench = Bench("All about ships.", "Three masts.", compact_at_tokens=200, budget=Budget(turn=30))
+    bench.threads.say("x" * 1000, "t0")
+    bench.threads.say("How many masts?")
+    assert await bench.drive() == End("completed", final="Three masts.")
+    assert bench.threads.types()[2:5] == ["context_note", "compaction", "usage"]
+    first, second = bench.model.seen
+    assert first.items[-1].text == words.COMPACT and not first.may_call and second.may_call
+    assert [each.type for each in second.items] == ["base", "compaction"]
+    assert first.items[0] == second.items[0] and first.cache_key == second.cache_key
+    assert "All about ships." in second.items[1].text and "How many masts?" in second.items[1].text
+    bench.model.plan[:] = ["Ships."]
+    bench.threads.say("", "t2", "compact")
+    assert await bench.drive() == End("completed")
+    assert [each.text for each in (await bench.threads.sight("th1")).items] == [BASE, words.summary_of("Ships.", [])]
+    bench.model.plan[:] = [[PEERS], [PEERS], "never"]
+    bench.threads.say("Again", "t3")
+    end = await bench.drive()
+    assert end.status == "failed" and "30 of 30 tokens of the turn" in str(end.error)
+
+
+STOPS = Rule(action="tool:send_*", note="people read it")
+
+
+@requirement("AR5")
+async def test_a_rule_stops_a_call_before_it_is_made_until_it_is_approved_and_used() -> None:
+    bench = Bench([SPEAK], "done", rules=(STOPS,))
+    bench.tool = lambda name: {"asked": [each[1] for each in bench.asked]}
+    bench.threads.say("tell them")
+    assert await bench.drive() == End("completed", final="done")
+    (_, arguments, _), use = bench.ran[0], bench.asked[-1]
+    assert arguments.message == "hi" and use == ("POST", "use", {"action_hash": "h"})
+    asked = bench.asked[0][2]
+    assert asked["action"] == "tool:send_message_to_user" and asked["details"]["arguments"] == {"message": "hi"}
+    flags = [each.entry["flags"] for each in bench.threads.lines if each.type == "status"]
+    assert flags == [["waiting_on_approval"], []] and '"use"' in output(bench)
+
+
+@requirement("AR5")
+@pytest.mark.parametrize("status", ["denied", "expired", "pending"])
+async def test_without_a_yes_nothing_is_done_and_the_model_is_told_why(status: str) -> None:
+    bench = Bench([SPEAK], "done", rules=(STOPS,))
+    bench.approval["status"] = status
+    bench.threads.say("tell them")
+    await bench.drive()
+    assert not bench.ran and not bench.approval.get("used") and output(bench).startswith("not done: ")
+    assert ("a1" in output(bench)) is (status == "pending") and ("too early" in output(bench)) is (status == "denied")
+
+
+@requirement("AR5")
+async def test_what_was_approved_is_what_is_done_and_a_later_yes_is_good_for_the_very_same_call() -> None:
+    edited = {"tool": "send_message_to_user", "arguments": {"message": "hello"}}
+    bench = Bench([SPEAK], "done", rules=(STOPS,))
+    bench.approval["edited"] = edited
+    bench.threads.say("tell them")
+    await bench.drive()
+    assert [each.message for _, each, _ in bench.ran] == ["hello"] and '"hello"' in output(bench)
+    again = ToolCall("c2", "send_message_to_user", '{"message": "hi", "approval_id": "a1"}')
+    other = ToolCall("c3", "send_message_to_user", '{"message": "ho", "approval_id": "a1"}')
+    bench = Bench([again], [other], "done", rules=(STOPS,))
+    bench.approval |= {"action": "tool:send_message_to_user", "details": {**edited, "arguments": {"message": "hi"}}}
+    bench.threads.say("it is approved")
+    await bench.drive()
+    assert [each.message for _, each, _ in bench.ran] == ["hi"]  # the other one is asked for anew, and not free
+    assert [each[1] for each in bench.asked[:2]] == ["a1", "use"] and bench.asked[3][0] == "POST"

@@ -1,0 +1,134 @@
+"""One thread in memory, for the loop of a turn alone: what an engine asks a server, answered from a list.
+
+It keeps what the loop relies on (order, keys, fences, a turn that others end), and decides nothing else; the journeys
+speak to a real server.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.client.threads import Appended, Claim, LogLine, OpenTurn, Sight, SightItem, Thread
+from molecule_core.wire.prompts import tokens_of
+
+BASE = "You are Ops."
+_ROLES = {
+    "base": "developer",
+    "user_message": "user",
+    "peer_message": "peer",
+    "agent_message": "assistant",
+    "reasoning": "assistant",
+    "tool_call": "assistant",
+    "tool_output": "tool",
+    "context_note": "developer",
+    "compaction": "developer",
+}
+
+
+class StandIn:
+    """A `client.threads.Threads` of one thread. `lines`: its log."""
+
+    def __init__(self) -> None:
+        self.lines: list[LogLine] = []
+        self.generation = 0
+        self.turn: OpenTurn | None = None
+        self.ended: list[dict[str, Any]] = []
+        self.lose = 0
+        """So many answers get lost on the way back."""
+        self.base = BASE
+        self._keys: set[str] = set()
+        self._write("base", None, {"text": BASE})
+
+    def say(self, text: str, turn_id: str = "t1", trigger: str = "user") -> None:
+        """A turn is accepted and begun."""
+        self.turn = OpenTurn(turn_id=turn_id, trigger=trigger)
+        if text:
+            self._write("user_message", turn_id, {"text": text})
+
+    def steer(self, text: str) -> None:
+        """Somebody says something meanwhile."""
+        assert self.turn is not None
+        self._write("user_message", self.turn.turn_id, {"text": text})
+
+    def interrupt(self) -> None:
+        """Somebody ends the turn."""
+        self.turn = None
+
+    def types(self) -> list[str]:
+        """The log in short, without what it begins with."""
+        return [each.type for each in self.lines[1:]]
+
+    def _write(self, kind: str, turn_id: str | None, entry: dict[str, Any]) -> None:
+        self.lines.append(LogLine(ordinal=len(self.lines) + 1, type=kind, turn_id=turn_id, entry=entry))
+
+    def _check(self, generation: int) -> None:
+        if generation != self.generation:
+            raise ApiError(409, {"code": "stale_generation", "error": "stale"})
+
+    # -- what an engine asks -------------------------------------------------------------------------------------------
+
+    async def claim(self, thread_id: str, owner: str) -> Claim:
+        self.generation += 1
+        return Claim(self.generation, self.turn)
+
+    async def release(self, thread_id: str, generation: int) -> None:
+        self._check(generation)
+
+    async def begin(self, thread_id: str, turn_id: str, generation: int) -> None:
+        self._check(generation)
+        if self.turn is not None:
+            self.turn = msgspec.structs.replace(self.turn, status="running")
+
+    async def get(self, thread_id: str) -> Thread:
+        return Thread(thread_id=thread_id, base_instructions=self.base)
+
+    async def items(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[LogLine]:
+        return self.lines[after : after + limit]
+
+    async def append(
+        self, thread_id: str, turn_id: str, generation: int, entries: Sequence[dict[str, Any]], *, key: str
+    ) -> Appended:
+        self._check(generation)
+        stop = None if self.turn is not None and self.turn.turn_id == turn_id else "interrupted"
+        if key not in self._keys and stop is None:
+            self._keys.add(key)
+            for each in entries:
+                self._write(each["type"], turn_id, {name: value for name, value in each.items() if name != "type"})
+        if entries and self.lose:
+            self.lose -= 1
+            raise NoAnswer("lost")
+        return Appended(len(self.lines), stop)
+
+    async def end(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:
+        self._check(generation)
+        if self.turn is not None and self.turn.turn_id == turn_id:
+            self.ended.append(how)
+            self.turn = None
+
+    async def sight(self, thread_id: str) -> Sight:
+        shown = [each for each in self.lines if each.type in _ROLES]
+        last = next((each for each in reversed(shown) if each.type == "compaction"), None)
+        if last is not None:
+            upto = last.entry["upto"]
+            shown = [shown[0], last, *(each for each in shown[1:] if each.ordinal > upto and each is not last)]
+        items = [_item(each) for each in shown]
+        return Sight(items, sum(each.tokens for each in items), len(self.lines))
+
+
+def _item(line: LogLine) -> SightItem:
+    said = line.entry
+    text = str(said.get("text", said.get("summary", "")))
+    known = {name: said[name] for name in ("call_id", "tool", "arguments", "is_error", "data") if name in said}
+    return SightItem(
+        item_id=f"i{line.ordinal}",
+        role=_ROLES[line.type],  # type: ignore[arg-type]
+        text=text,
+        type=line.type,
+        origin=str(said.get("origin", "")),
+        tokens=tokens_of(len(text.encode())),
+        ordinal=line.ordinal,
+        turn_id=line.turn_id,
+        **known,
+    )
