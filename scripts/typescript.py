@@ -22,6 +22,8 @@ from molecule_core.wire import (
     live,
     prompts,
     templates,
+    threadlog,
+    threads,
 )
 from molecule_core.wire.events import EVENTS
 
@@ -48,11 +50,24 @@ def page() -> Iterator[str]:
         "The protocol of the live channel that this page speaks; a server with a newer one asks for a reload."
     )
     yield f"export const PROTOCOL = {live.PROTOCOL};"
-    modules = (events, approvals, delegations, envelope, activity, live, hosts, templates, figures, prompts)
+    modules = (
+        events,
+        approvals,
+        delegations,
+        envelope,
+        activity,
+        live,
+        hosts,
+        templates,
+        figures,
+        prompts,
+        threadlog,
+        threads,
+    )
     shapes = [shape for module in modules for shape in structs_of(module)]
     for shape in shapes:
         yield from interface(shape)
-    yield from frames([shape for shape in shapes if shape.__struct_config__.tag_field == "type"])
+    yield from frames([shape for shape in structs_of(live) if shape.__struct_config__.tag_field == "type"])
     yield from event_table()
 
 

@@ -208,37 +208,6 @@ export interface MessageDrafted {
   state: string;
 }
 
-/**
- * A template of instructions has a new version, or another one is in force, or it is gone (`version` 0).
- * `canary`: the version that gets `percent` of the messages.
- */
-export interface TemplateSaved {
-  template_id: string;
-  version: number;
-  by: string;
-  canary?: number;
-  percent?: number;
-}
-
-/** A template could not be rendered: the message went out without instructions. */
-export interface TemplateFailed {
-  template_id: string;
-  version: number;
-  workspace_id: string;
-  reason: string;
-}
-
-/** A canary was answered less than the version in force, and is ended. Rates from 0 to 1, of so many outcomes. */
-export interface TemplateRolledBack {
-  template_id: string;
-  version: number;
-  back_to: number;
-  canary_rate: number;
-  canary_outcomes: number;
-  base_rate: number;
-  base_outcomes: number;
-}
-
 /** A message was given up: expired, unreachable or refused. A person can requeue or discard it. */
 export interface MessageDead {
   activity_id: string;
@@ -1232,6 +1201,37 @@ export interface TemplateChoice {
 }
 
 /**
+ * A template of instructions has a new version, or another one is in force, or it is gone (`version` 0).
+ * `canary`: the version that gets `percent` of the messages.
+ */
+export interface TemplateSaved {
+  template_id: string;
+  version: number;
+  by: string;
+  canary?: number;
+  percent?: number;
+}
+
+/** A template could not be rendered: the message went out without instructions. */
+export interface TemplateFailed {
+  template_id: string;
+  version: number;
+  workspace_id: string;
+  reason: string;
+}
+
+/** A canary was answered less than the version in force, and is ended. Rates from 0 to 1, of so many outcomes. */
+export interface TemplateRolledBack {
+  template_id: string;
+  version: number;
+  back_to: number;
+  canary_rate: number;
+  canary_outcomes: number;
+  base_rate: number;
+  base_outcomes: number;
+}
+
+/**
  * One version of a template: its `deliveries` (messages that wanted an answer, the newest that are still kept)
  * by what became of them, each counted once: what was overdue is nothing else, what was answered elsewhere first
  * was not answered. `rate`: answered and declined, of all whose outcome is known. `tokens`: of the instructions,
@@ -1404,6 +1404,658 @@ export interface PromptBuilt {
   trigger: Trigger;
 }
 
+/** Where base instructions come from. `source`: in words; `from_thread`: whose they were. */
+export interface Provenance {
+  type: "inherited" | "override" | "prompt" | "review" | "role" | "stored";
+  source: string;
+  from_thread?: string;
+}
+
+/** Base instructions without their text. `thread_id`: the thread that keeps it; a fork's are its source's. */
+export interface BaseRef {
+  thread_id: string;
+  version: number;
+  sha256: string;
+  item_id: string;
+  provenance: Provenance;
+  bytes: number;
+  tokens: number;
+}
+
+/** What a fork sees of another thread: its log from behind `since` up to `position`. */
+export interface Position {
+  thread_id: string;
+  position: number;
+  since?: number;
+}
+
+/** Who wrote something, as the credential proves it. `kind`: person, workspace, thread or server. */
+export interface Author {
+  kind: string;
+  id: string;
+  name: string;
+}
+
+/** Text for a turn. */
+export interface TextInput {
+  type: "text";
+  text: string;
+}
+
+/** The thread is there. `base`: of a fork, which inherits it; any other has its own next in the log. */
+export interface Created {
+  type: "created";
+  thread_id: string;
+  org_id: string;
+  workspace_id: string;
+  root_id: string;
+  parent_thread_id: string | null;
+  requester_thread_id: string | null;
+  forked_from: Position | null;
+  path: string;
+  task_name: string;
+  nickname: string;
+  role: string | null;
+  kind: "fork" | "review" | "root" | "spawned";
+  call_id: string | null;
+  wake: "digest" | "queue" | "wake";
+  model: string | null;
+  effort: string | null;
+  tools: string[] | null;
+  permissions: Record<string, unknown> | null;
+  base: BaseRef | null;
+  developer: number;
+  context: number;
+}
+
+/** Base instructions of a version are in force. `text` is kept once, apart, and shown here. */
+export interface BaseSet {
+  type: "base";
+  version: number;
+  sha256: string;
+  provenance: Provenance;
+  item_id: string;
+  bytes: number;
+  tokens: number;
+  text: string;
+}
+
+/** A layer of instructions has a new version. */
+export interface Layer {
+  type: "layer";
+  layer: "context" | "developer";
+  version: number;
+  text: string;
+  origin: string;
+}
+
+/** What the thread works with from now on. */
+export interface SettingsSet {
+  type: "settings";
+  model: string | null;
+  effort: string | null;
+  tools: string[] | null;
+  permissions: Record<string, unknown> | null;
+}
+
+/** A turn will be run, whatever dies meanwhile. `requester_thread_id`: who gets its end as mail. */
+export interface TurnAccepted {
+  type: "turn_accepted";
+  turn_id: string;
+  trigger: "compact" | "mail" | "message" | "review" | "user" | "wake";
+  input: TextInput[];
+  author: Author;
+  key: string | null;
+  requester_thread_id: string | null;
+}
+
+/** An engine runs the turn. Once more with a higher generation: another engine, or another life of it, goes on. */
+export interface TurnStarted {
+  type: "turn_started";
+  turn_id: string;
+  generation: number;
+}
+
+/** What the user says. */
+export interface UserMessage {
+  type: "user_message";
+  text: string;
+  author: Author;
+}
+
+/** What another agent says: data, never the user's word. `author` and `recipient`: paths. */
+export interface PeerMessage {
+  type: "peer_message";
+  text: string;
+  author: string;
+  author_thread_id: string | null;
+  recipient: string;
+  mail_id: string;
+  mail_type: "FINAL_ANSWER" | "MESSAGE" | "NEW_TASK";
+}
+
+/** How an agent stood when a call ended. `outcome`: of a wait. */
+export interface AgentState {
+  thread_id: string;
+  path: string;
+  nickname: string;
+  role: string | null;
+  status: "completed" | "errored" | "interrupted" | "not_found" | "pending_init" | "running" | "shutdown";
+  message?: string;
+  outcome?: "ended" | "interrupted" | "source_lost" | "timed_out" | "unknown";
+}
+
+/**
+ * A call of a collaboration tool begins (`inProgress`) or ends: two entries with one `call_id`, also for a call
+ * that is refused, fails or times out. Names and cases are those of the app-server's item.
+ */
+export interface Collab {
+  type: "collab";
+  call_id: string;
+  tool: "close" | "followup" | "interrupt" | "list" | "resume" | "send" | "spawn" | "wait";
+  status: "completed" | "failed" | "inProgress" | "interrupted";
+  sender_thread_id: string;
+  receiver_thread_ids: string[];
+  new_thread_id: string | null;
+  prompt: string | null;
+  model: string | null;
+  effort: string | null;
+  agents: AgentState[];
+  descendants: "close" | "detach" | "interrupt" | null;
+  timed_out: boolean;
+  reason: string | null;
+  deadline: number | null;
+  mode: "all" | "any" | null;
+  clamped: string | null;
+  after: Record<string, number> | null;
+}
+
+/** A turn is over. */
+export interface TurnEnded {
+  type: "turn_ended";
+  turn_id: string;
+  status: "completed" | "failed" | "interrupted";
+  error: string | null;
+  final: string | null;
+}
+
+/** The thread takes nothing more. `descendants`: what became of those below it. */
+export interface Closed {
+  type: "closed";
+  descendants: "close" | "detach" | "interrupt";
+  by: Author;
+}
+
+/** Somebody takes the thread up again. */
+export interface Resumed {
+  type: "resumed";
+  by: Author;
+}
+
+/** What the model says. */
+export interface AgentMessage {
+  type: "agent_message";
+  text: string;
+}
+
+/** What the model thinks. `data`: as its provider wants it back. */
+export interface Reasoning {
+  type: "reasoning";
+  text?: string;
+  data?: unknown;
+}
+
+/** The model calls a tool. */
+export interface ToolCall {
+  type: "tool_call";
+  call_id: string;
+  tool: string;
+  arguments: unknown;
+}
+
+/** What came of the call. */
+export interface ToolOutput {
+  type: "tool_output";
+  call_id: string;
+  text: string;
+  is_error: boolean;
+}
+
+/** Something the model is told once: `peers changed: …`. */
+export interface ContextNote {
+  type: "context_note";
+  text: string;
+  origin: string;
+}
+
+/** The model sees the summary in place of all up to an ordinal. */
+export interface Compaction {
+  type: "compaction";
+  summary: string;
+  upto: number;
+  kind: "automatic" | "manual";
+}
+
+/** Tokens that a request has cost. The same `record_key` counts once. */
+export interface Usage {
+  type: "usage";
+  record_key: string;
+  input: number;
+  output: number;
+}
+
+/** What the thread waits for now; none of it if the list is empty. */
+export interface StatusNote {
+  type: "status";
+  flags: Array<"waiting_on_approval" | "waiting_on_user_input">;
+}
+
+/** A line of a log as clients read it. `at` is RFC 3339. */
+export interface EntryItem {
+  ordinal: number;
+  item_id: string;
+  turn_id: string | null;
+  at: string;
+  type: string;
+  entry: unknown;
+}
+
+/** How a thread stands. `message`: its last answer if `completed`, the reason if `errored`. */
+export interface ThreadStatus {
+  type: "completed" | "errored" | "interrupted" | "not_found" | "pending_init" | "running" | "shutdown";
+  message: string | null;
+}
+
+/** The base instructions in force, without their text; `tokens` is an estimate. */
+export interface BaseItem {
+  version: number;
+  sha256: string;
+  provenance: Provenance;
+  item_id: string;
+  bytes: number;
+  tokens: number;
+}
+
+/**
+ * A thread. Times are RFC 3339. `path`: root, root/task_a, root/task_a/sub. `turn_id`: of the turn that runs,
+ * `queued`: of those that wait. `owner`: the engine that holds it. `tree_tokens_used` is null in events.
+ */
+export interface ThreadItem {
+  thread_id: string;
+  workspace_id: string;
+  org_id: string;
+  root_id: string;
+  parent_thread_id: string | null;
+  requester_thread_id: string | null;
+  forked_from: Position | null;
+  path: string;
+  task_name: string;
+  nickname: string;
+  role: string | null;
+  kind: "fork" | "review" | "root" | "spawned";
+  model: string | null;
+  effort: string | null;
+  tools: string[] | null;
+  permissions: Record<string, unknown> | null;
+  status: ThreadStatus;
+  active_flags: Array<"waiting_on_agents" | "waiting_on_approval" | "waiting_on_child_approval" | "waiting_on_user_input">;
+  idle: boolean;
+  closed: boolean;
+  turn_id: string | null;
+  queued: string[];
+  turns: number;
+  generation: number;
+  owner: string | null;
+  owner_until: string | null;
+  base: BaseItem;
+  tokens_used: number;
+  tree_tokens_used: number | null;
+  last_ordinal: number;
+  created_at: string;
+  updated_at: string;
+  call_id: string | null;
+  wake: "digest" | "queue" | "wake";
+  revision: number;
+}
+
+/** A layer of instructions that is in force. */
+export interface LayerItem {
+  layer: string;
+  version: number;
+  origin: string;
+  tokens: number;
+  text: string;
+}
+
+/** A thread with its instructions. */
+export interface ThreadView {
+  thread_id: string;
+  workspace_id: string;
+  org_id: string;
+  root_id: string;
+  parent_thread_id: string | null;
+  requester_thread_id: string | null;
+  forked_from: Position | null;
+  path: string;
+  task_name: string;
+  nickname: string;
+  role: string | null;
+  kind: "fork" | "review" | "root" | "spawned";
+  model: string | null;
+  effort: string | null;
+  tools: string[] | null;
+  permissions: Record<string, unknown> | null;
+  status: ThreadStatus;
+  active_flags: Array<"waiting_on_agents" | "waiting_on_approval" | "waiting_on_child_approval" | "waiting_on_user_input">;
+  idle: boolean;
+  closed: boolean;
+  turn_id: string | null;
+  queued: string[];
+  turns: number;
+  generation: number;
+  owner: string | null;
+  owner_until: string | null;
+  base: BaseItem;
+  tokens_used: number;
+  tree_tokens_used: number | null;
+  last_ordinal: number;
+  created_at: string;
+  updated_at: string;
+  call_id: string | null;
+  wake: "digest" | "queue" | "wake";
+  revision: number;
+  base_instructions: string;
+  layers: LayerItem[];
+}
+
+/** Threads, newest first. `reached_end`: there is none behind them. */
+export interface ThreadPage {
+  threads: ThreadItem[];
+  reached_end: boolean;
+}
+
+/** Lines of a log, oldest first. `reached_end`: there was none behind them. */
+export interface EntryPage {
+  items: EntryItem[];
+  reached_end: boolean;
+}
+
+/**
+ * One thing that the model will see. `item_id` is the same in every request. `origin`: where it comes from;
+ * `tokens` is an estimate. `call_id`: of a call of a tool (`tool`, `arguments`), or of its output.
+ */
+export interface SightItem {
+  item_id: string;
+  role: "assistant" | "developer" | "peer" | "tool" | "user";
+  type: string;
+  text: string;
+  origin: string;
+  tokens: number;
+  version?: number;
+  ordinal?: number;
+  turn_id?: string;
+  call_id?: string;
+  tool?: string;
+  arguments?: unknown;
+  is_error?: boolean;
+  author?: string;
+  data?: unknown;
+}
+
+/** All that the model will see, in order, and about how many tokens it is. `stop`: why the turn is not to run. */
+export interface Sight {
+  items: SightItem[];
+  tokens: number;
+  last_ordinal: number;
+  stop: string | null;
+}
+
+/**
+ * A new thread of a workspace. `base_instructions`: in place of the prompt that the agent has told; `input`: the
+ * first turn; `key`: the same again gets the same thread.
+ */
+export interface Start {
+  base_instructions: string | null;
+  developer: string | null;
+  context: string | null;
+  model: string | null;
+  effort: string | null;
+  nickname: string;
+  role: string | null;
+  tools: string[] | null;
+  permissions: Record<string, unknown> | null;
+  input: string | TextInput[] | null;
+  key: string | null;
+}
+
+/**
+ * Input for a thread. `mode`: steer joins the turn that runs (`expected_turn_id`: only that one), queue makes a
+ * turn of its own, auto does whatever fits.
+ */
+export interface TurnStart {
+  input: string | TextInput[];
+  mode: "auto" | "queue" | "steer";
+  expected_turn_id: string | null;
+  key: string | null;
+}
+
+/** A turn will be run. `joined`: it was running, and the input went into it. */
+export interface TurnTaken {
+  turn_id: string;
+  joined: boolean;
+}
+
+/** What is to be otherwise from now on. Each is kept as a new version, or refused; never accepted and ignored. */
+export interface Overrides {
+  base_instructions: string | null;
+  developer: string | null;
+  context: string | null;
+  model: string | null;
+  effort: string | null;
+  tools: string[] | null;
+  permissions: Record<string, unknown> | null;
+}
+
+/** A thread that goes on from another one. `position`: the last ordinal that it sees; none: all of it. */
+export interface ForkWish {
+  base_instructions: string | null;
+  developer: string | null;
+  context: string | null;
+  model: string | null;
+  effort: string | null;
+  tools: string[] | null;
+  permissions: Record<string, unknown> | null;
+  position: number | null;
+  nickname: string;
+  key: string | null;
+}
+
+/** Stop what runs. `descendants`: what becomes of those below. */
+export interface Interrupt {
+  descendants: "detach" | "interrupt";
+}
+
+/** Take nothing more. `descendants`: what becomes of those below. */
+export interface CloseWish {
+  descendants: "close" | "detach" | "interrupt";
+}
+
+/** An engine wants to run a thread. `owner`: what it calls itself. */
+export interface ClaimWish {
+  owner: string;
+}
+
+/** A turn that has not ended. `status`: accepted, or running: another life has begun it. */
+export interface OpenTurn {
+  turn_id: string;
+  trigger: "compact" | "mail" | "message" | "review" | "user" | "wake";
+  status: "accepted" | "running";
+}
+
+/** The thread is the engine's, as long as it shows this generation before `until`; each of its calls renews that. */
+export interface Claim {
+  thread_id: string;
+  generation: number;
+  until: string;
+  open_turn: OpenTurn | null;
+}
+
+/** An engine lets a thread go. */
+export interface Release {
+  generation: number;
+}
+
+/** An engine begins a turn. */
+export interface Begin {
+  generation: number;
+}
+
+/**
+ * What an engine adds to the log. None at all: it only renews its claim and asks for news. `seen`: up to where
+ * it has read; `key`: the same again is added once.
+ */
+export interface Append {
+  generation: number;
+  turn_id: string;
+  entries: Array<AgentMessage | Reasoning | ToolCall | ToolOutput | ContextNote | Compaction | Usage | StatusNote>;
+  key: string | null;
+  seen: number | null;
+}
+
+/**
+ * `news`: what others have added that the engine has not been told. `stop`: interrupted, closed or budget:
+ * nothing more is taken for this turn.
+ */
+export interface Appended {
+  last_ordinal: number;
+  news: EntryItem[];
+  stop: string | null;
+}
+
+/** A turn is over. `seen`: the last ordinal that the model was shown; input behind it gets a turn of its own. */
+export interface EndTurn {
+  generation: number;
+  status: "completed" | "failed" | "interrupted";
+  error: string | null;
+  final: string | null;
+  seen: number | null;
+}
+
+/** A thread with something to do: a turn that was accepted, or one whose engine was not heard of any more. */
+export interface WorkItem {
+  thread_id: string;
+  path: string;
+  turn_id: string;
+  status: "accepted" | "running";
+}
+
+/** What engines of a workspace may claim, oldest first. */
+export interface Work {
+  threads: WorkItem[];
+}
+
+/**
+ * A call of a collaboration tool. `call_id`: the same again gets the same end and does nothing; `generation`:
+ * only as long as the thread is the engine's. The tool says which of the other members count.
+ */
+export interface AgentCall {
+  call_id: string;
+  generation: number | null;
+  target: string | null;
+  targets: string[] | null;
+  message: string | null;
+  task_name: string | null;
+  nickname: string;
+  role: string | null;
+  kind: "review" | "spawned";
+  base_instructions: string | null;
+  model: string | null;
+  effort: string | null;
+  fork_turns: "all" | "none" | number;
+  workspace_id: string | null;
+  wake: "digest" | "queue" | "wake";
+  mode: "all" | "any";
+  after: Record<string, number> | null;
+  timeout: number | null;
+  descendants: "close" | "detach" | "interrupt";
+}
+
+/**
+ * How a call stands. `call.status` is inProgress for a wait that goes on: ask again with the same `call_id`.
+ * `after`: what a later wait may name, to hear no end twice.
+ */
+export interface AgentAnswer {
+  call: Collab;
+  after: Record<string, number> | null;
+}
+
+/** The agents of a tree whose paths begin so. */
+export interface Agents {
+  agents: AgentState[];
+}
+
+/** All threads of a tree, oldest first, with what they use of its limits. */
+export interface TreeView {
+  threads: ThreadItem[];
+  live: number;
+  lifetime: number;
+  tokens: number;
+}
+
+/** A thread stands otherwise. */
+export interface ThreadStatusChanged {
+  thread_id: string;
+  root_id: string;
+  status: ThreadStatus;
+  active_flags: Array<"waiting_on_agents" | "waiting_on_approval" | "waiting_on_child_approval" | "waiting_on_user_input">;
+  revision: number;
+}
+
+/** A line of a thread's log. `entry` is null if it is large: GET /threads/{id}/items has it. */
+export interface ThreadNews {
+  thread_id: string;
+  root_id: string;
+  ordinal: number;
+  type: string;
+  turn_id: string | null;
+  entry: unknown;
+}
+
+/** An engine runs a turn of a thread. */
+export interface TurnBegan {
+  thread_id: string;
+  root_id: string;
+  turn_id: string;
+  generation: number;
+}
+
+/** A turn is over: completed, failed or interrupted. */
+export interface TurnCompleted {
+  thread_id: string;
+  root_id: string;
+  turn_id: string;
+  status: "completed" | "failed" | "interrupted";
+  error: string | null;
+  final: string | null;
+}
+
+/** A thread takes nothing more. */
+export interface ThreadClosed {
+  thread_id: string;
+  root_id: string;
+  descendants: "close" | "detach" | "interrupt";
+}
+
+/** A receipt. `state`: accepted, delivered (in a request), answered or failed. */
+export interface ThreadMail {
+  mail_id: string;
+  mail_type: "FINAL_ANSWER" | "MESSAGE" | "NEW_TASK";
+  author_thread_id: string | null;
+  receiver_thread_id: string;
+  root_id: string;
+  state: "accepted" | "answered" | "delivered" | "failed";
+}
+
 /** What the server sends beside events; `type` tells which. */
 export type ServerFrame = Hello | Resumed | Current | SnapshotRequired | Ping;
 
@@ -1460,6 +2112,13 @@ export interface EventPayloads {
   MEMORY_FORGOTTEN: MemoryForgotten;
   SHARED_CONTEXT_UPDATED: SharedContextUpdated;
   PROMPT_BUILT: PromptBuilt;
+  THREAD_STARTED: ThreadItem;
+  THREAD_STATUS_CHANGED: ThreadStatusChanged;
+  THREAD_ITEM: ThreadNews;
+  TURN_STARTED: TurnBegan;
+  TURN_COMPLETED: TurnCompleted;
+  THREAD_CLOSED: ThreadClosed;
+  THREAD_MAIL: ThreadMail;
   INSTRUCTION_TEMPLATE_SAVED: TemplateSaved;
   INSTRUCTION_TEMPLATE_FAILED: TemplateFailed;
   INSTRUCTION_TEMPLATE_ROLLED_BACK: TemplateRolledBack;
@@ -1524,6 +2183,13 @@ export const JOURNALED = [
   "MEMORY_FORGOTTEN",
   "SHARED_CONTEXT_UPDATED",
   "PROMPT_BUILT",
+  "THREAD_STARTED",
+  "THREAD_STATUS_CHANGED",
+  "THREAD_ITEM",
+  "TURN_STARTED",
+  "TURN_COMPLETED",
+  "THREAD_CLOSED",
+  "THREAD_MAIL",
   "INSTRUCTION_TEMPLATE_SAVED",
   "INSTRUCTION_TEMPLATE_FAILED",
   "INSTRUCTION_TEMPLATE_ROLLED_BACK",

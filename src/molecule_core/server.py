@@ -28,6 +28,7 @@ from molecule_core.edges.connect import ConnectEdge
 from molecule_core.edges.delegated import Delegated
 from molecule_core.edges.delegations import DelegationEdge
 from molecule_core.edges.delivery import DeliveryEdge
+from molecule_core.edges.engines import EngineEdge
 from molecule_core.edges.events import EventEdge
 from molecule_core.edges.figures import FigureEdge
 from molecule_core.edges.files import FileEdge
@@ -53,6 +54,7 @@ from molecule_core.edges.reporting import ReportingEdge
 from molecule_core.edges.routes import Route, Routes
 from molecule_core.edges.sessions import SessionEdge
 from molecule_core.edges.system import SystemEdge
+from molecule_core.edges.threads import ThreadEdge
 from molecule_core.edges.tokens import TokenEdge
 from molecule_core.edges.tree import TreeEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
@@ -103,6 +105,7 @@ from molecule_core.store.disk import Disk
 from molecule_core.store.mirrors import follow
 from molecule_core.store.pruning import RETENTION, JournalPruning, Retention
 from molecule_core.store.timers import Timers
+from molecule_core.threads.hands import Threads
 from molecule_core.views.feed import Feed
 from molecule_core.views.snapshot import SnapshotReader
 from molecule_core.views.timeline import TimeLine
@@ -176,6 +179,7 @@ class Server(Standing):
         results = Results(owing, clock=clock, ids=ids)
         self._delegations(org, writer, results, reader)
         self._approvals(org, Asking(owing, results, clock=clock))
+        self.threads = Threads(store, org, wakeups, clock=clock, ids=ids, limits=limits)
         projection = Projection(telling, self.delegated)
         self._silence = Silence(store, org, owing, clock=clock, limits=limits)
         self._letters = Letters(store, org, clock=clock)
@@ -199,6 +203,7 @@ class Server(Standing):
                 self.approvals.pruning,
                 MemoryPruning(store, org),
                 PromptPruning(store, org),
+                self.threads.pruning,
                 AccessPruning(store),
                 HeartbeatPruning(store),
             ),
@@ -224,15 +229,12 @@ class Server(Standing):
         refused = RouteMeter()
         delegating = self.delegations, self.delegated
         sends = Delegated(*delegating, self.approvals.reader, limits=limits)
+        schema = partial(store.rows, "meta_value", {"name": "schema"})
         views = WorkTree(self.delegated, clock=clock), TimeLine(reader, self.delegated)
         edges = (
             CanvasEdge(),
             SystemEdge(
-                partial(store.rows, "meta_value", {"name": "schema"}),
-                self._how_others_are_heard,
-                version=self.version,
-                process=self.process,
-                table=self._table,
+                schema, self._how_others_are_heard, version=self.version, process=self.process, table=self._table
             ),
             OrgEdge(org_writer, org),
             PeopleEdge(access_writer, access_reader, self.live, public_url=settings.url),
@@ -252,7 +254,7 @@ class Server(Standing):
             ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),
             self._memory(org),
-            self._prompts(org),
+            *self._prompts(org),
             InstructionEdge(layer, org, org_writer, Previews(layer, org, reader, store.catch_up)),
             EventEdge(self.live, feed, snapshots, org, guards, projection),
             self._sessions,
@@ -313,11 +315,15 @@ class Server(Standing):
         writer = MemoryWriter(store, org, reader, clock=clock, ids=self._ids, limits=limits)
         return MemoryEdge(writer, reader, self._keys, KeyReader(store, clock=clock), org, limits=limits)
 
-    def _prompts(self, org: OrgReader) -> PromptEdge:
-        """What agents' prompts are made of, and what they say."""
-        limits = self.settings.limits
+    def _prompts(self, org: OrgReader) -> tuple[PromptEdge, ThreadEdge, EngineEdge]:
+        """What agents' prompts are made of, and the threads that begin with them."""
+        limits, made, reader = self.settings.limits, self.threads, PromptReader(self.store, org)
         writer = PromptWriter(self.store, org, clock=self._clock, limits=limits)
-        return PromptEdge(writer, PromptReader(self.store, org), limits=limits)
+        return (
+            PromptEdge(writer, reader, limits=limits),
+            ThreadEdge(made.writer, made.reader, reader, org, limits=limits),
+            EngineEdge(made.engines, made.reader, org, limits=limits),
+        )
 
     def _operations(
         self, org: OrgReader, messages: MessageReader, counted: MessageMeter, refused: RouteMeter

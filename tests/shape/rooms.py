@@ -57,6 +57,7 @@ HOUSE = (
     Row("edges.{live,events}", (*EDGES, "store.journal")),
     Row("edges.{instructions,agent_docs}", (*EDGES, "instructions.{language,layer,render}")),
     Row("edges.previews", (*EDGES, "instructions.{checking,layer,render}", "messages.handles")),
+    Row("edges.{threads,engines,agents}", (*EDGES, "edges", "threads.{bases,calling,spawning,turning,waiting}")),
     Row("edges.figures", (*EDGES, "instructions.trials", "messages.measuring")),
     Row("edges.files", (*EDGES, "messages.{attachments,filing}")),
     Row(
@@ -250,7 +251,23 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "reader": (*INSIDE["reader"], "rules"),
     },
     "threads": {
-        "waiting": ("reader", "rules", "model"),
+        # What is pure: base instructions as a value, the log folded into a row, the log as a model sees it, how it is
+        # shown.
+        "bases": (),
+        "fold": ("bases", "model"),
+        "sight": ("model",),
+        "items": ("model",),
+        # One change of several logs, and what comes of ends and letters; the writers make commands of them: one for
+        # clients, one for engines, one for agents that work together. `hands` makes all of them for the server.
+        "steps": ("bases", "fold", "items", "rules", "model"),
+        "acts": ("steps", "rules", "model"),
+        "writer": ("acts", "bases", "fold", "steps", *INSIDE["writer"]),
+        "turning": ("acts", "items", "steps", "rules", "model"),
+        "spawning": ("acts", "bases", "steps", "writer", "turning", "rules", "model"),
+        "calling": ("acts", "steps", "writer", "turning", "spawning", "rules", "model"),
+        "reader": (*INSIDE["reader"], "items", "rules", "sight"),
+        "waiting": ("reader", "calling", "rules", "model"),
+        "hands": ("acts", "calling", "pruning", "reader", "spawning", "turning", "waiting", "writer"),
     },
     "instructions": {
         # The tree, who reads it, who runs it.
@@ -301,6 +318,7 @@ HANDS: dict[str, tuple[str, ...]] = {
     "access": ("writer", "people", "pruning"),
     "memory": ("writer", "pruning"),
     "prompts": ("writer", "pruning"),
+    "threads": ("writer", "acts", "steps", "turning", "spawning", "calling", "pruning"),
 }
 
 

@@ -44,6 +44,14 @@ TABLES: dict[str, str] = {
     "memory_versions": "memory",
     "shared_contexts": "prompts",
     "prompt_builds": "prompts",
+    "threads": "threads",
+    "thread_entries": "threads",
+    "thread_bases": "threads",
+    "thread_turns": "threads",
+    "thread_mail": "threads",
+    "thread_usage": "threads",
+    "thread_reports": "threads",
+    "thread_keys": "threads",
 }
 
 # What processes keep in memory: a statement that changes one of these says so in its third line (store/queries.py).

@@ -18,6 +18,7 @@ RELEASED = {
     4: _FOLDER / "schema_4.sql",
     5: _FOLDER / "schema_5.sql",
     6: _FOLDER / "schema_6.sql",
+    7: _FOLDER / "schema_7.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

@@ -150,6 +150,29 @@ class Limits(Struct, frozen=True, kw_only=True):
     ] = 500
     approval_shown_seconds: Annotated[Count, Meta(description="an ended approval stays in snapshots")] = 3600
     approval_rules: Annotated[Count, Meta(description="approval rules of one workspace, and grants, then 422")] = 100
+    thread_depth: Annotated[Count, Meta(description="levels of agents below a thread, then 429")] = 4
+    thread_live: Annotated[Count, Meta(description="agents of one tree that are at work, then 429")] = 16
+    thread_lifetime: Annotated[Count, Meta(description="agents of one tree in all, then 429")] = 256
+    thread_spawns_per_minute: Annotated[Count, Meta(description="agents that one workspace spawns, then 429")] = 120
+    turn_tokens: Annotated[Count, Meta(description="tokens of one turn, then it is stopped")] = 5_000_000
+    thread_tokens: Annotated[Count, Meta(description="tokens of one thread, then 429")] = 50_000_000
+    thread_tree_tokens: Annotated[Count, Meta(description="tokens of one tree of threads, then 429")] = 200_000_000
+    thread_input_bytes: Annotated[Count, Meta(description="input of one turn, and one letter between agents")] = (
+        256 << 10
+    )
+    thread_entry_bytes: Annotated[Count, Meta(description="one line of a thread's log, as JSON")] = 1 << 20
+    thread_event_bytes: Annotated[Count, Meta(description="one such line in an event; a larger one is read apart")] = (
+        16 << 10
+    )
+    thread_entries: Annotated[Count, Meta(description="lines that an engine adds to a log at once")] = 100
+    thread_queue: Annotated[Count, Meta(description="turns of one thread that wait, then 429")] = 100
+    thread_lease_seconds: Annotated[
+        Count, Meta(description="an engine that is not heard of so long loses its thread to another")
+    ] = 60
+    thread_wait_seconds: Annotated[Count, Meta(description="an agent waits for others, if it does not say")] = 30
+    thread_wait_most_seconds: Annotated[Count, Meta(description="the same if it does, at most")] = 3600
+    thread_targets: Annotated[Count, Meta(description="agents that one wait may name")] = 64
+    thread_rows: Annotated[Count, Meta(description="threads in one page of a list, and lines of a log")] = 200
     options: Annotated[Count, Meta(description="options that one question may offer")] = 10
     option_length: Annotated[Count, Meta(description="one such option, characters")] = 120
     shared_files: Annotated[Count, Meta(description="files that one workspace shares with its children")] = 32

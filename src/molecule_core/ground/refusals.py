@@ -141,3 +141,75 @@ class SharedWithChildren(MoleculeError):
 class NoPromptYet(MoleculeError):
     """the agent of this workspace has not told its system prompt yet. Run `molecule prompt show --report` or
     `molecule prompt watch` where it runs."""
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+class BaseMissing(MoleculeError):
+    """a thread needs base instructions, and the agent of this workspace has not told its system prompt yet. Send
+    base_instructions, or let the agent tell its prompt (PUT /workspaces/{{id}}/prompt) first."""
+
+
+class ThreadOwned(MoleculeError):
+    """this thread is held by the engine {owner!r} until {until}. Wait until it lets go, or is not heard of any more."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return dict(self.details)
+
+
+class StaleGeneration(MoleculeError):
+    """generation {given} does not hold this thread any more: it is {generation}. Nothing was written. Claim it anew."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"generation": self.details["generation"]}
+
+
+class ThreadClosed(MoleculeError):
+    """this thread is closed. Resume it first."""
+
+
+class ThreadBusy(MoleculeError):
+    """a turn of this thread runs ({turn_id}): {what} Interrupt it, or wait for its end."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"turn_id": self.details["turn_id"]}
+
+
+class NoTurn(MoleculeError):
+    """no turn of this thread runs that could be steered. Send it with mode auto or queue."""
+
+
+class OtherTurn(MoleculeError):
+    """the turn that runs is {turn_id}, not {expected}. Read the thread again, then decide anew."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return {"turn_id": self.details["turn_id"]}
+
+
+class TurnNotOpen(MoleculeError):
+    """this turn cannot be begun or ended: it is {status}."""
+
+
+class ThreadLimit(_Guarded, MoleculeError):
+    """this is refused: {what} ({use} of {most}, {limit}). {remedy}"""
+
+
+class InvalidTask(MoleculeError):
+    """this agent cannot be spawned: {reason}."""
+
+
+class NoSuchAgent(MoleculeError):
+    """there is no agent {target!r} that this thread may reach. list_agents names those of its tree."""
+
+
+class RootAsleep(MoleculeError):
+    """those below a root do not wake it, unless its permissions say so (root_followups). Use send_message."""
+
+
+class SourceLost(MoleculeError):
+    """the agent {target!r} is not there to be waited for: {outcome}. Nothing is known of its end."""

@@ -17,7 +17,7 @@ from molecule_core.instructions.measuring import Score
 from molecule_core.instructions.model import DEFAULTS, InForce
 from molecule_core.store.database import Command, Decision, Event, Store, WriteSet
 from molecule_core.store.journal import org_key
-from molecule_core.wire.events import TemplateRolledBack, TemplateSaved
+from molecule_core.wire.templates import TemplateRolledBack, TemplateSaved
 
 EVERYTHING = 100
 """The share of a version that is in force."""

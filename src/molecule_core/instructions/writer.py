@@ -22,7 +22,7 @@ from molecule_core.instructions.seeds import seeds
 from molecule_core.store.database import Command, Decision, Event, Store, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.queries import Params
-from molecule_core.wire.events import TemplateFailed, TemplateSaved
+from molecule_core.wire.templates import TemplateFailed, TemplateSaved
 
 _log = logging.getLogger("molecule.instructions")
 # Of each version that fails an organisation is told once by a process; so many are remembered.

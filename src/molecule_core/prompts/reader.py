@@ -7,6 +7,7 @@ import msgspec
 from molecule_core.org.reader import OrgReader
 from molecule_core.prompts.model import Kept, KeptFile, Shared
 from molecule_core.store.database import Row, Store
+from molecule_core.wire.prompts import Build
 
 
 class PromptReader:
@@ -29,6 +30,10 @@ class PromptReader:
         """The prompt that was told last and the one before, if there are any."""
         wish = {"workspace_id": workspace_id, "count": 2}
         return [Kept(*row) for row in await self._store.rows("newest_prompts", wish)]
+
+    def text_of(self, kept: Kept) -> str:
+        """A prompt as a model reads it."""
+        return "\n\n".join(each.text for each in msgspec.json.decode(kept.build, type=Build).sections)
 
 
 def shared_of(rows: Sequence[Row]) -> Shared:

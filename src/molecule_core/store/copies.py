@@ -19,13 +19,14 @@ import apsw
 from molecule_core.ground.errors import BackupFailed
 from molecule_core.ground.ids import Ids
 from molecule_core.store.backup import Facts, fault_of, synced
-from molecule_core.store.queries import load_search
+from molecule_core.store.queries import load_guards, load_search
 
 # The lock that guards the schema, as `store/postgres.py` takes it.
 SCHEMA_LOCK = 0x4D4F4C02
 _ROWS_AT_ONCE = 2000
 # The table whose words the search is made from.
 _SEARCHED = "memories"
+_GUARDED = "thread_bases"
 # Words of SQLite behind a table's closing parenthesis.
 _ONLY_SQLITE = re.compile(r"\)\s*(?:STRICT|WITHOUT ROWID)(?:\s*,\s*(?:STRICT|WITHOUT ROWID))*\s*$", re.IGNORECASE)
 _ONLY_POSTGRES = re.compile(r" ON (?:\w+\.)?(\w+) USING btree ")
@@ -87,6 +88,8 @@ async def restore_postgres(copy: Path, dsn: str, *, ids: Ids) -> None:
                 await _pour(source, connection, table)
             if _SEARCHED in tables:
                 await connection.execute(load_search("postgres"))
+            if _GUARDED in tables:
+                await connection.execute(load_guards("postgres"))
             await connection.execute("UPDATE meta SET value = $1 WHERE name = 'epoch'", ids.new())
     except _problems() as error:
         raise _failure(error) from None
@@ -183,6 +186,9 @@ async def _fill(connection: Any, file: Path) -> None:
                     target.execute(_CAST.sub("", _ONLY_POSTGRES.sub(r" ON \1 ", definition)))
             if _SEARCHED in tables:
                 for _ in target.execute(load_search("sqlite")):
+                    pass
+            if _GUARDED in tables:
+                for _ in target.execute(load_guards("sqlite")):
                     pass
     finally:
         target.close()

@@ -119,7 +119,7 @@ class Command(Struct, Generic[T]):
     alone: bool = False
 
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 
 class Followers(Protocol):

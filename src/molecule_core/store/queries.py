@@ -33,12 +33,15 @@ ROOMS_WITH_QUERIES = (
     "instructions",
     "delegations",
     "approvals",
+    "threads",
 )
 _HEAD = re.compile(r"^-- name: (\w+)\n-- (.+)\n", re.MULTILINE)
 _MIRROR_LINE = re.compile(r"^-- mirrored: .*\n", re.MULTILINE)
 _MIRRORED = re.compile(r"^-- mirrored: (\w+) by (\w+)\n", re.MULTILINE)
 # Where the schema comes to what is made from its tables.
 _SEARCH = "\n-- search: "
+# And before that, to what the store itself refuses.
+_GUARDS = "\n-- guards: "
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 
 
@@ -116,6 +119,12 @@ def load_search(dialect: Dialect) -> str:
     """The end of the schema: what an engine finds memories by, made from the table that is there."""
     _, mark, rest = load_schema(dialect).partition(_SEARCH)
     return mark + rest
+
+
+def load_guards(dialect: Dialect) -> str:
+    """What the schema makes an engine refuse: triggers, which no copy of the other engine holds."""
+    _, mark, rest = load_schema(dialect).partition(_GUARDS)
+    return mark + rest.partition(_SEARCH)[0]
 
 
 def load_migrations(dialect: Dialect, found: int) -> list[str]:

@@ -18,6 +18,16 @@ from molecule_core.wire.delegations import (
 )
 from molecule_core.wire.envelope import Instructions
 from molecule_core.wire.prompts import PromptBuilt, SharedContextUpdated
+from molecule_core.wire.templates import TemplateFailed, TemplateRolledBack, TemplateSaved
+from molecule_core.wire.threads import (
+    ThreadClosed,
+    ThreadItem,
+    ThreadMail,
+    ThreadNews,
+    ThreadStatusChanged,
+    TurnBegan,
+    TurnCompleted,
+)
 
 Audience = Literal["workspace", "peers", "children", "persons"]
 
@@ -239,39 +249,6 @@ class MessageDrafted(Struct, frozen=True):
     state: str
 
 
-class TemplateSaved(Struct, frozen=True, omit_defaults=True):
-    """A template of instructions has a new version, or another one is in force, or it is gone (`version` 0).
-
-    `canary`: the version that gets `percent` of the messages."""
-
-    template_id: str
-    version: int
-    by: str
-    canary: int | None = None
-    percent: int = 0
-
-
-class TemplateFailed(Struct, frozen=True):
-    """A template could not be rendered: the message went out without instructions."""
-
-    template_id: str
-    version: int
-    workspace_id: str
-    reason: str
-
-
-class TemplateRolledBack(Struct, frozen=True):
-    """A canary was answered less than the version in force, and is ended. Rates from 0 to 1, of so many outcomes."""
-
-    template_id: str
-    version: int
-    back_to: int
-    canary_rate: float
-    canary_outcomes: int
-    base_rate: float
-    base_outcomes: int
-
-
 class MessageDead(Struct, frozen=True):
     """A message was given up: expired, unreachable or refused. A person can requeue or discard it."""
 
@@ -390,6 +367,13 @@ EVENTS: dict[str, EventShape] = {
     "MEMORY_FORGOTTEN": EventShape("workspace", MemoryForgotten),
     "SHARED_CONTEXT_UPDATED": EventShape("children", SharedContextUpdated),
     "PROMPT_BUILT": EventShape("workspace", PromptBuilt),
+    "THREAD_STARTED": EventShape("workspace", ThreadItem),
+    "THREAD_STATUS_CHANGED": EventShape("workspace", ThreadStatusChanged),
+    "THREAD_ITEM": EventShape("workspace", ThreadNews),
+    "TURN_STARTED": EventShape("workspace", TurnBegan),
+    "TURN_COMPLETED": EventShape("workspace", TurnCompleted),
+    "THREAD_CLOSED": EventShape("workspace", ThreadClosed),
+    "THREAD_MAIL": EventShape("workspace", ThreadMail),
     "INSTRUCTION_TEMPLATE_SAVED": EventShape("persons", TemplateSaved),
     "INSTRUCTION_TEMPLATE_FAILED": EventShape("persons", TemplateFailed),
     "INSTRUCTION_TEMPLATE_ROLLED_BACK": EventShape("persons", TemplateRolledBack),

@@ -113,3 +113,36 @@ class TemplateChoice(Struct, forbid_unknown_fields=True):
 
     template_id: str | None = None
     inline_template: str | dict[str, Any] | None = None
+
+
+class TemplateSaved(Struct, frozen=True, omit_defaults=True):
+    """A template of instructions has a new version, or another one is in force, or it is gone (`version` 0).
+
+    `canary`: the version that gets `percent` of the messages."""
+
+    template_id: str
+    version: int
+    by: str
+    canary: int | None = None
+    percent: int = 0
+
+
+class TemplateFailed(Struct, frozen=True):
+    """A template could not be rendered: the message went out without instructions."""
+
+    template_id: str
+    version: int
+    workspace_id: str
+    reason: str
+
+
+class TemplateRolledBack(Struct, frozen=True):
+    """A canary was answered less than the version in force, and is ended. Rates from 0 to 1, of so many outcomes."""
+
+    template_id: str
+    version: int
+    back_to: int
+    canary_rate: float
+    canary_outcomes: int
+    base_rate: float
+    base_outcomes: int

@@ -1,0 +1,204 @@
+"""What happens when turns end, threads close and letters come: the same, whoever causes it.
+
+Above: the hands of this slice. Below: steps, rules.
+"""
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import msgspec
+
+from molecule_core.ground.ids import Ids
+from molecule_core.store.database import Read, Step
+from molecule_core.threads import rules
+from molecule_core.threads.model import SERVER, Mail, Thread, Turn
+from molecule_core.threads.steps import Change, thread_row, turn_row
+from molecule_core.wire import threadlog as log
+from molecule_core.wire.threadlog import Author, Descendants, Ended, MailType, TextInput, Trigger
+
+_CUT_OFF = "The outcome is not known: the turn ended before the tool had answered."
+
+
+class Acts:
+    """Ends turns, closes threads, delivers letters."""
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+
+    def turn(
+        self,
+        change: Change,
+        thread_id: str,
+        texts: Sequence[TextInput],
+        *,
+        trigger: Trigger,
+        author: Author,
+        key: str | None = None,
+        requester_id: str | None = None,
+    ) -> Turn:
+        """A turn is accepted."""
+        turn = Turn(
+            turn_id=self._ids.new(),
+            thread_id=thread_id,
+            status="accepted",
+            cause=trigger,
+            input=msgspec.json.encode(list(texts)).decode(),
+            author=msgspec.json.encode(author).decode(),
+            key=key,
+            requester_id=requester_id,
+            accepted_at=change.now,
+            ended_at=None,
+        )
+        change.accept(thread_id, turn)
+        return turn
+
+    def letter(
+        self,
+        change: Change,
+        receiver: Thread,
+        sender: Thread | None,
+        *,
+        kind: MailType,
+        text: str,
+        key: str,
+        wakes: bool,
+    ) -> Generator[Step, Any, Mail]:
+        """A letter is accepted. Its receiver takes part in the change already."""
+        mail = Mail(
+            mail_id=self._ids.new(),
+            receiver_id=receiver.thread_id,
+            author_id=None if sender is None else sender.thread_id,
+            author="" if sender is None else sender.path,
+            seq=0,
+            type=kind,
+            wakes=int(wakes),
+            text=text,
+            key=key,
+            state="accepted",
+            turn_id=None,
+            sent_at=change.now,
+        )
+        return (yield from change.post(mail))
+
+    def wake(
+        self, change: Change, thread_id: str, trigger: Trigger = "mail", requester_id: str | None = None
+    ) -> Turn | None:
+        """An idle thread gets a turn in which it reads its letters; one with a turn to come reads them there."""
+        thread = change.of(thread_id)
+        if thread.open or thread.closed:
+            return None
+        return self.turn(change, thread_id, [], trigger=trigger, author=SERVER, requester_id=requester_id)
+
+    # -- ends ----------------------------------------------------------------------------------------------------------
+
+    def end(
+        self,
+        change: Change,
+        thread_id: str,
+        turn_id: str,
+        status: Ended,
+        *,
+        error: str | None = None,
+        final: str | None = None,
+        seen: int | None = None,
+        wakes_itself: bool = True,
+    ) -> Generator[Step, Any, None]:
+        """A turn ends: what it left open is closed in the log, who asked for it hears of it once, and what came
+        meanwhile and was not shown gets a turn of its own. `seen`: the last ordinal that the model was shown."""
+        turn = yield from turn_row(turn_id)
+        if change.of(thread_id).turn_id == turn_id:
+            yield from self._torn(change, thread_id, turn_id)
+            read = yield Read("thread_mail_in_turn", {"receiver_id": thread_id, "turn_id": turn_id})
+            for row in read:
+                change.stamp(Mail.of(row), "answered" if status == "completed" else "failed", turn_id)
+        change.end(thread_id, log.TurnEnded(turn_id, status, error, final))
+        if turn is not None and turn.requester_id is not None:
+            yield from self._complete(change, thread_id, turn, rules.final_text(status, final, error))
+        if wakes_itself:
+            yield from self._again(change, thread_id, status, seen)
+
+    def _torn(self, change: Change, thread_id: str, turn_id: str) -> Generator[Step, Any, None]:
+        """Calls without an output, and waits, are over."""
+        rows = yield Read("thread_calls_of_turn", {"thread_id": thread_id, "turn_id": turn_id})
+        calls = [log.entry_of(row[1]) for row in rows]
+        answered = {each.call_id for each in calls if isinstance(each, log.ToolOutput)}
+        for each in calls:
+            if isinstance(each, log.ToolCall) and each.call_id not in answered:
+                change.add(thread_id, log.ToolOutput(each.call_id, _CUT_OFF, is_error=True), turn_id=turn_id)
+        rows = yield Read("thread_collabs_of_turn", {"thread_id": thread_id, "turn_id": turn_id})
+        begun: dict[str, log.Collab] = {}
+        for row in rows:
+            call = log.entry_of(row[0])
+            if isinstance(call, log.Collab):
+                begun[call.call_id] = call
+        for call in begun.values():
+            if call.status == "inProgress":
+                over = msgspec.structs.replace(call, status="interrupted", reason="the turn has ended")
+                change.add(thread_id, over, turn_id=turn_id, key=f"end:{call.call_id}")
+
+    def _complete(self, change: Change, thread_id: str, turn: Turn, text: str) -> Generator[Step, Any, None]:
+        """Who asked for a turn gets its end, by its policy."""
+        requester = yield from self._taken(change, turn.requester_id or "")
+        if requester is None:
+            return
+        thread = change.of(thread_id)
+        wish = {"requester_id": requester.thread_id, "turn_id": turn.turn_id}
+        others = int((yield Read("thread_turns_asked_of_others", wish))[0][0])
+        is_waking = rules.wakes_now(thread.edge, others)
+        yield from self.letter(
+            change, requester, thread, kind="FINAL_ANSWER", text=text, key=f"final:{turn.turn_id}", wakes=is_waking
+        )
+        if is_waking:
+            self.wake(change, requester.thread_id)
+
+    def _again(self, change: Change, thread_id: str, status: Ended, seen: int | None) -> Generator[Step, Any, None]:
+        thread = change.of(thread_id)
+        if status == "completed" and seen is not None and thread.heard > seen and not thread.open:
+            self.turn(change, thread_id, [], trigger="user", author=SERVER)
+            return
+        waiting = yield Read("thread_mail_waiting", {"receiver_id": thread_id})
+        if any(Mail.of(row).wakes for row in waiting):
+            self.wake(change, thread_id)
+
+    def _taken(self, change: Change, thread_id: str) -> Generator[Step, Any, Thread | None]:
+        if not change.has(thread_id):
+            row = yield from thread_row(thread_id)
+            if row is None:
+                return None
+            change.take(row)
+        return change.of(thread_id)
+
+    # -- stopping ------------------------------------------------------------------------------------------------------
+
+    def interrupt(self, change: Change, thread_id: str, *, all_of_it: bool = False) -> Generator[Step, Any, bool]:
+        """The turn that runs ends, at once; if none runs, or `all_of_it`, those that wait too. Whether there was
+        anything to end."""
+        thread = change.of(thread_id)
+        running, queued = thread.turn_id, thread.queued
+        if running is not None:
+            yield from self.end(change, thread_id, running, "interrupted", wakes_itself=not all_of_it)
+        if running is None or all_of_it:
+            for each in queued:
+                yield from self.end(change, thread_id, each, "interrupted", wakes_itself=False)
+        return running is not None or bool(queued)
+
+    def close(self, change: Change, thread_id: str, by: Author, descendants: Descendants) -> Generator[Step, Any, None]:
+        """The thread takes nothing more."""
+        if change.of(thread_id).closed:
+            return
+        yield from self.interrupt(change, thread_id, all_of_it=True)
+        change.add(thread_id, log.Closed(descendants, by))
+
+    def below(self, change: Change, thread_id: str, by: Author, descendants: Descendants) -> Generator[Step, Any, None]:
+        """What becomes of those below a thread that is interrupted or closed."""
+        thread = change.of(thread_id)
+        rows = yield Read("threads_of_tree", {"root_id": thread.root_id})
+        tree = [Thread.of(row) for row in rows]
+        change.knows_tree(tree)
+        for each in tree if descendants != "detach" else ():
+            if rules.is_below(each.path, thread.path):
+                change.take(each)
+                if descendants == "close":
+                    yield from self.close(change, each.thread_id, by, "close")
+                else:
+                    yield from self.interrupt(change, each.thread_id)

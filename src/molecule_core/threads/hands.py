@@ -1,0 +1,29 @@
+"""All hands of threads, made together.
+
+Above: server.py. Below: the files of this slice.
+"""
+
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.ids import Ids
+from molecule_core.ground.limits import Limits
+from molecule_core.org.reader import OrgReader
+from molecule_core.store.database import Store
+from molecule_core.store.wakeups import Wakeups
+from molecule_core.threads.acts import Acts
+from molecule_core.threads.pruning import ThreadPruning
+from molecule_core.threads.reader import ThreadReader
+from molecule_core.threads.turning import EngineWriter
+from molecule_core.threads.writer import ThreadWriter
+
+
+class Threads:
+    """Who writes for clients and who for engines, the reader, and what retention takes."""
+
+    def __init__(
+        self, store: Store, org: OrgReader, wakeups: Wakeups, *, clock: Clock, ids: Ids, limits: Limits
+    ) -> None:
+        acts = Acts(ids)
+        self.writer = ThreadWriter(store, acts, clock=clock, ids=ids, limits=limits)
+        self.engines = EngineWriter(store, acts, clock=clock, limits=limits)
+        self.reader = ThreadReader(store, wakeups, clock=clock, limits=limits)
+        self.pruning = ThreadPruning(store, org)

@@ -1,0 +1,248 @@
+-- Threads: their rows, logs, base instructions, turns, and the mail between agents.
+
+-- name: thread
+-- a thread
+SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
+    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+    base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
+    ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
+    turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
+FROM threads WHERE thread_id = :thread_id;
+
+-- name: insert_thread
+-- a thread is there
+INSERT INTO threads (
+    thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
+    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+    base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
+    ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
+    turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
+) VALUES (
+    :thread_id, :org_id, :workspace_id, :root_id, :parent_id, :requester_id, :fork_id, :fork_at, :fork_since,
+    :path, :task_name, :nickname, :role, :kind, :call_id, :wake, :model, :effort, :tools, :permissions,
+    :base_thread, :base_version, :base_sha, :base_item, :base_from, :base_bytes, :base_tokens, :developer,
+    :context, :status, :message, :ends, :end_status, :end_message, :turn_id, :queue, :open, :turns, :closed,
+    :flags, :waits, :heard, :tokens, :turn_tokens, :last_ordinal, :created_at, :updated_at, :generation, :owner,
+    :owner_until, :seen, :revision
+);
+
+-- name: save_thread
+-- a thread stands otherwise
+UPDATE threads SET
+    model = :model, effort = :effort, tools = :tools, permissions = :permissions, base_thread = :base_thread,
+    base_version = :base_version, base_sha = :base_sha, base_item = :base_item, base_from = :base_from,
+    base_bytes = :base_bytes, base_tokens = :base_tokens, developer = :developer, context = :context, status =
+    :status, message = :message, ends = :ends, end_status = :end_status, end_message = :end_message, turn_id =
+    :turn_id, queue = :queue, open = :open, turns = :turns, closed = :closed, flags = :flags, waits = :waits,
+    heard = :heard, tokens = :tokens, turn_tokens = :turn_tokens, last_ordinal = :last_ordinal, updated_at =
+    :updated_at, generation = :generation, owner = :owner, owner_until = :owner_until, seen = :seen, revision =
+    :revision
+WHERE thread_id = :thread_id;
+
+-- name: threads_of_workspace
+-- the threads of a workspace, newest first, before one of them
+SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
+    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+    base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
+    ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
+    turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
+FROM threads
+WHERE workspace_id = :workspace_id AND (CAST(:state AS TEXT) IS NULL OR status = :state)
+    AND (CAST(:is_open AS BIGINT) IS NULL OR open = :is_open)
+    AND (created_at < :before_at OR (created_at = :before_at AND thread_id < :before_id))
+ORDER BY created_at DESC, thread_id DESC LIMIT :count;
+
+-- name: threads_of_tree
+-- all threads of a tree, oldest first
+SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
+    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+    base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
+    ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
+    turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
+FROM threads WHERE root_id = :root_id ORDER BY created_at, thread_id;
+
+-- name: thread_at
+-- the thread of a tree that has a path
+SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
+    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+    base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
+    ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
+    turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
+FROM threads WHERE root_id = :root_id AND path = :path;
+
+-- name: thread_room
+-- what a tree uses of its limits: agents at work, agents in all, tokens
+SELECT COALESCE(SUM(CASE WHEN open = 1 AND thread_id <> root_id THEN 1 ELSE 0 END), 0),
+    COALESCE(SUM(CASE WHEN thread_id <> root_id THEN 1 ELSE 0 END), 0), COALESCE(SUM(tokens), 0)
+FROM threads WHERE root_id = :root_id;
+
+-- name: thread_tree_tokens
+-- the tokens of a tree
+SELECT COALESCE(SUM(tokens), 0) FROM threads WHERE root_id = :root_id;
+
+-- name: thread_spawns_since
+-- how many agents of a workspace were spawned since a time
+SELECT count(*) FROM threads WHERE workspace_id = :workspace_id AND kind <> 'root' AND created_at > :since;
+
+-- name: thread_work
+-- threads of a workspace with a turn that is not ended, that nobody holds now or that an engine holds itself
+SELECT thread_id, path, turn_id, queue, owner, owner_until FROM threads
+WHERE workspace_id = :workspace_id AND open = 1 ORDER BY updated_at, thread_id LIMIT :count;
+
+-- name: thread_by_key
+-- the thread that a workspace has started under a key
+SELECT thread_id FROM thread_keys WHERE workspace_id = :workspace_id AND key = :key;
+
+-- name: keep_thread_key
+-- what a caller calls its thread
+INSERT INTO thread_keys (workspace_id, key, thread_id) VALUES (:workspace_id, :key, :thread_id);
+
+-- name: insert_thread_entry
+-- a line of a log
+INSERT INTO thread_entries (thread_id, ordinal, turn_id, type, body, at, key)
+VALUES (:thread_id, :ordinal, :turn_id, :type, :body, :at, :key);
+
+-- name: thread_entries_after
+-- lines of a log behind one of them, up to another one
+SELECT thread_id, ordinal, turn_id, type, body, at FROM thread_entries
+WHERE thread_id = :thread_id AND ordinal > :after AND ordinal <= :upto ORDER BY ordinal LIMIT :count;
+
+-- name: thread_entry_by_key
+-- a line that was added under a key
+SELECT thread_id, ordinal, turn_id, type, body, at FROM thread_entries WHERE thread_id = :thread_id AND key = :key;
+
+-- name: thread_calls_of_turn
+-- calls of tools of a turn, and their outputs
+SELECT type, body FROM thread_entries
+WHERE thread_id = :thread_id AND turn_id = :turn_id AND type IN ('tool_call', 'tool_output') ORDER BY ordinal;
+
+-- name: thread_collabs_of_turn
+-- calls of collaboration tools of a turn
+SELECT body FROM thread_entries WHERE thread_id = :thread_id AND turn_id = :turn_id AND type = 'collab'
+ORDER BY ordinal;
+
+-- name: thread_turn_starts
+-- where the last turns of a thread begin, newest first
+SELECT ordinal FROM thread_entries
+WHERE thread_id = :thread_id AND type = 'turn_started' ORDER BY ordinal DESC LIMIT :count;
+
+-- name: insert_thread_base
+-- base instructions of a version, once
+INSERT INTO thread_bases (thread_id, version, text, provenance, sha256, item_id)
+VALUES (:thread_id, :version, :text, :provenance, :sha256, :item_id);
+
+-- name: thread_base
+-- the text of base instructions
+SELECT text FROM thread_bases WHERE thread_id = :thread_id AND version = :version;
+
+-- name: thread_bases_of
+-- the texts of all versions of a thread
+SELECT version, text FROM thread_bases WHERE thread_id = :thread_id;
+
+-- name: insert_thread_turn
+-- a turn is accepted
+INSERT INTO thread_turns (turn_id, thread_id, status, cause, input, author, key, requester_id, accepted_at, ended_at)
+VALUES (:turn_id, :thread_id, :status, :cause, :input, :author, :key, :requester_id, :accepted_at, :ended_at);
+
+-- name: thread_turn
+-- a turn
+SELECT turn_id, thread_id, status, cause, input, author, key, requester_id, accepted_at, ended_at FROM thread_turns
+WHERE turn_id = :turn_id;
+
+-- name: thread_turn_by_key
+-- the turn that was accepted under a key
+SELECT turn_id, thread_id, status, cause, input, author, key, requester_id, accepted_at, ended_at FROM thread_turns
+WHERE thread_id = :thread_id AND key = :key;
+
+-- name: save_thread_turn
+-- a turn stands otherwise
+UPDATE thread_turns SET status = :status, ended_at = :ended_at WHERE turn_id = :turn_id;
+
+-- name: thread_turns_asked_of_others
+-- how many turns that a thread has asked for are not ended, but for one
+SELECT count(*) FROM thread_turns WHERE requester_id = :requester_id AND ended_at IS NULL AND turn_id <> :turn_id;
+
+-- name: insert_thread_mail
+-- a letter is accepted
+INSERT INTO thread_mail (mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at)
+VALUES (:mail_id, :receiver_id, :author_id, :author, :seq, :type, :wakes, :text, :key, :state, :turn_id, :sent_at);
+
+-- name: thread_mail_waiting
+-- the letters that a thread has not been shown, in order
+SELECT mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at FROM thread_mail
+WHERE receiver_id = :receiver_id AND state = 'accepted' ORDER BY seq;
+
+-- name: thread_mail_last
+-- the number of the last letter to a thread
+SELECT COALESCE(MAX(seq), 0) FROM thread_mail WHERE receiver_id = :receiver_id;
+
+-- name: thread_mail_by_key
+-- a letter that was sent under a key
+SELECT mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at FROM thread_mail
+WHERE receiver_id = :receiver_id AND key = :key;
+
+-- name: thread_mail_in_turn
+-- the letters that a turn was shown
+SELECT mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at FROM thread_mail
+WHERE receiver_id = :receiver_id AND turn_id = :turn_id AND state = 'delivered' ORDER BY seq;
+
+-- name: save_thread_mail
+-- a letter stands otherwise
+UPDATE thread_mail SET state = :state, turn_id = :turn_id WHERE mail_id = :mail_id;
+
+-- name: thread_usage_known
+-- whether a request's cost was counted
+SELECT tokens FROM thread_usage WHERE thread_id = :thread_id AND record_key = :record_key;
+
+-- name: keep_thread_usage
+-- what a request has cost
+INSERT INTO thread_usage (thread_id, record_key, tokens) VALUES (:thread_id, :record_key, :tokens);
+
+-- name: thread_reports
+-- the ends that a thread was told of
+SELECT target_id, ends FROM thread_reports WHERE thread_id = :thread_id;
+
+-- name: keep_thread_report
+-- a thread is told of an end
+INSERT INTO thread_reports (thread_id, target_id, ends) VALUES (:thread_id, :target_id, :ends)
+ON CONFLICT (thread_id, target_id) DO UPDATE SET ends = excluded.ends;
+
+-- name: old_threads
+-- closed threads of an organisation that nothing has happened to for long and nobody sees as a fork, behind one of them
+SELECT thread_id, updated_at FROM threads AS t
+WHERE org_id = :org_id AND closed = 1 AND updated_at < :before
+    AND (updated_at > :updated_at OR (updated_at = :updated_at AND thread_id > :id))
+    AND NOT EXISTS (SELECT 1 FROM threads AS f WHERE f.fork_id = t.thread_id)
+ORDER BY updated_at, thread_id LIMIT :count;
+
+-- name: forget_thread
+-- an old thread goes
+DELETE FROM threads WHERE thread_id = :thread_id;
+
+-- name: forget_thread_entries
+-- its log goes with it
+DELETE FROM thread_entries WHERE thread_id = :thread_id;
+
+-- name: forget_thread_bases
+-- its base instructions go, once it is gone
+DELETE FROM thread_bases WHERE thread_id = :thread_id;
+
+-- name: forget_thread_turns
+-- its turns go with it
+DELETE FROM thread_turns WHERE thread_id = :thread_id;
+
+-- name: forget_thread_usage
+-- its costs go with it
+DELETE FROM thread_usage WHERE thread_id = :thread_id;
+
+-- name: forget_thread_reports
+-- what it was told goes with it
+DELETE FROM thread_reports WHERE thread_id = :thread_id;
+
+-- name: forget_thread_keys
+-- what its caller called it goes with it
+DELETE FROM thread_keys WHERE thread_id = :thread_id;
+
+-- name: forget_thread_mail
+-- the letters to it go with it
+DELETE FROM thread_mail WHERE receiver_id = :thread_id;

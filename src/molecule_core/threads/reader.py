@@ -1,0 +1,190 @@
+"""Reads of threads: rows, logs, and what a model will see."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from molecule_core.ground.clock import SECOND, Clock
+from molecule_core.ground.errors import NotFound
+from molecule_core.ground.limits import Limits
+from molecule_core.store.database import Row, Store
+from molecule_core.store.queries import Params
+from molecule_core.store.wakeups import Look, Wakeups
+from molecule_core.threads.items import item_of, line_item
+from molecule_core.threads.model import Line, Thread, work_key
+from molecule_core.threads.rules import flags_of
+from molecule_core.threads.sight import layers_in, seen_of, sight, tokens_in
+from molecule_core.wire.threadlog import AgentStatus, BaseSet, EntryItem, entry_of
+from molecule_core.wire.threads import LayerItem, Sight, ThreadItem, ThreadView, TreeView, Work, WorkItem
+
+OPEN, CLOSED = "open", "closed"
+STATES: tuple[AgentStatus | str, ...] = (
+    OPEN,
+    CLOSED,
+    "pending_init",
+    "running",
+    "interrupted",
+    "completed",
+    "errored",
+    "shutdown",
+)
+BASE = "base"
+_NEWEST = _ALL = (1 << 62) - 1
+
+
+class ThreadReader:
+    """What others may know of threads, as it is committed."""
+
+    def __init__(self, store: Store, wakeups: Wakeups, *, clock: Clock, limits: Limits) -> None:
+        self._store = store
+        self._wakeups = wakeups
+        self._clock = clock
+        self._limits = limits
+
+    async def one(self, thread_id: str) -> Thread:
+        """A thread. Raises NotFound."""
+        found = await self.find(thread_id)
+        if found is None:
+            raise NotFound(what="thread")
+        return found
+
+    async def find(self, thread_id: str) -> Thread | None:
+        """A thread, if there is one."""
+        rows = await self._store.rows("thread", {"thread_id": thread_id})
+        return Thread.of(rows[0]) if rows else None
+
+    async def all_of(self, thread_ids: Sequence[str]) -> list[Thread]:
+        """Those of these threads that are there."""
+        wishes: list[Params] = [{"thread_id": each} for each in thread_ids]
+        return [Thread.of(rows[0]) for rows in await self._store.rows_of_each("thread", wishes) if rows]
+
+    async def tree(self, root_id: str) -> list[Thread]:
+        """All threads of a tree, oldest first."""
+        return [Thread.of(row) for row in await self._store.rows("threads_of_tree", {"root_id": root_id})]
+
+    async def of_workspace(
+        self, workspace_id: str, state: str | None, before: Thread | None, count: int
+    ) -> list[Thread]:
+        """The threads of a workspace, newest first, before one of them."""
+        place = (_NEWEST, "") if before is None else (before.created_at, before.thread_id)
+        wish = {
+            "workspace_id": workspace_id,
+            "state": {CLOSED: "shutdown", OPEN: None}.get(state or "", state),
+            "is_open": 1 if state == OPEN else None,
+            "before_at": place[0],
+            "before_id": place[1],
+            "count": count,
+        }
+        return [Thread.of(row) for row in await self._store.rows("threads_of_workspace", wish)]
+
+    # -- shown ---------------------------------------------------------------------------------------------------------
+
+    async def item(self, thread: Thread) -> ThreadItem:
+        """A thread as clients read it."""
+        tree = await self.tree(thread.root_id)
+        return item_of(thread, flags_of(thread, tree), tree_tokens=sum(each.tokens for each in tree))
+
+    async def items(self, threads: Sequence[Thread]) -> list[ThreadItem]:
+        """Threads as clients read them."""
+        roots = list(dict.fromkeys(each.root_id for each in threads))
+        wishes: list[Params] = [{"root_id": each} for each in roots]
+        found = await self._store.rows_of_each("threads_of_tree", wishes)
+        trees = {root: [Thread.of(row) for row in rows] for root, rows in zip(roots, found, strict=True)}
+        return [
+            item_of(
+                each,
+                flags_of(each, trees[each.root_id]),
+                tree_tokens=sum(other.tokens for other in trees[each.root_id]),
+            )
+            for each in threads
+        ]
+
+    async def view(self, thread: Thread) -> ThreadView:
+        """A thread with its instructions."""
+        item = await self.item(thread)
+        lines = await self._lines(thread)
+        layers = [
+            LayerItem(each.type, each.version or 0, each.origin, each.tokens, each.text)
+            for each in layers_in(seen_of(lines, thread.thread_id))
+        ]
+        members = {name: getattr(item, name) for name in ThreadItem.__struct_fields__}
+        return ThreadView(**members, base_instructions=await self._base_text(thread), layers=layers)
+
+    async def shown_tree(self, thread: Thread) -> TreeView:
+        """All threads of its tree, and what they use."""
+        tree = await self.tree(thread.root_id)
+        below = [each for each in tree if each.thread_id != thread.root_id]
+        tokens = sum(each.tokens for each in tree)
+        shown = [item_of(each, flags_of(each, tree), tree_tokens=tokens) for each in tree]
+        return TreeView(shown, sum(each.open for each in below), len(below), tokens)
+
+    # -- logs ----------------------------------------------------------------------------------------------------------
+
+    async def entries(self, thread: Thread, after: int, count: int) -> list[EntryItem]:
+        """Lines of a log behind one of them."""
+        lines = await self._own_lines(thread.thread_id, after, _ALL, count)
+        texts: dict[int, str] = {}
+        if any(each.type == BASE for each in lines):
+            rows = await self._store.rows("thread_bases_of", {"thread_id": thread.thread_id})
+            texts = {row[0]: row[1] for row in rows}
+        return [line_item(each, texts.get(_version_of(each)) if each.type == BASE else None) for each in lines]
+
+    async def sight(self, thread: Thread, *, stop: str | None = None) -> Sight:
+        """What the model will see of a thread as it stands."""
+        lines = await self._lines(thread)
+        items = sight(seen_of(lines, thread.thread_id), thread.base, await self._base_text(thread))
+        return Sight(items, tokens_in(items), thread.last_ordinal, stop)
+
+    async def _lines(self, thread: Thread) -> list[Line]:
+        """The whole log, read through what it was forked from."""
+        chain, upto, since = list[list[Line]](), thread.last_ordinal, 0
+        row: Thread | None = thread
+        while row is not None:
+            chain.append(await self._own_lines(row.thread_id, since, upto, _ALL))
+            upto, since = row.fork_at, row.fork_since
+            row = None if row.fork_id is None else await self.find(row.fork_id)
+        return [line for lines in reversed(chain) for line in lines]
+
+    async def _own_lines(self, thread_id: str, after: int, upto: int, count: int) -> list[Line]:
+        wish = {"thread_id": thread_id, "after": after, "upto": upto, "count": count}
+        return [Line(*row) for row in await self._store.rows("thread_entries_after", wish)]
+
+    async def _base_text(self, thread: Thread) -> str:
+        wish = {"thread_id": thread.base_thread, "version": thread.base_version}
+        rows = await self._store.rows("thread_base", wish)
+        return str(rows[0][0])
+
+    # -- work ----------------------------------------------------------------------------------------------------------
+
+    async def work(self, workspace_id: str, owner: str | None, seconds: float, *, own_too: bool = False) -> Work:
+        """Threads that an engine may claim, or has claimed and that have a turn to begin, as soon as there is one;
+        none, if that takes too long. `own_too`: also those in which it has begun a turn, as another life of it."""
+
+        async def look() -> Look[list[WorkItem]]:
+            wish = {"workspace_id": workspace_id, "count": self._limits.thread_rows}
+            rows, now = await self._store.rows("thread_work", wish), self._clock.now()
+            held = [until for *_, holder, until in rows if holder not in (None, owner) and until > now]
+            free = [row for row in rows if _is_free(row, owner, now, own_too=own_too)]
+            found = [_work_of(row) for row in free]
+            return Look(found or None, again_in=(min(held) - now) / SECOND if held else None)
+
+        return Work(await self._wakeups.until(work_key(workspace_id), look, seconds) or [])
+
+
+def _version_of(line: Line) -> int:
+    entry = entry_of(line.body)
+    return entry.version if isinstance(entry, BaseSet) else 0
+
+
+def _work_of(row: Row) -> WorkItem:
+    thread_id, path, running, queue = row[:4]
+    turn_id = running or msgspec.json.decode(queue, type=list[str])[0]
+    return WorkItem(thread_id, path, turn_id, "accepted" if running is None else "running")
+
+
+def _is_free(row: Row, owner: str | None, now: int, *, own_too: bool) -> bool:
+    """Whether an engine has something to do there."""
+    _, _, running, _, holder, until = row
+    if holder is None or until <= now:
+        return True
+    return holder == owner and (own_too or running is None)

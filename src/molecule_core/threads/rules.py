@@ -1,0 +1,259 @@
+"""Decisions about threads: who may drive one, what input does, whom a target means, what limits allow. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from molecule_core.ground.limits import Limits
+from molecule_core.threads.model import FINAL, ROOT, Thread
+from molecule_core.wire.threadlog import AgentState, Flag, Outcome, Wake
+
+_TASK = re.compile(r"[a-z0-9_]{1,64}")
+LEAST_WAIT_SECONDS = 1
+ALLOW_ROOT_FOLLOWUPS = "root_followups"
+"""The permission of a root that lets those below it wake it."""
+
+
+# -- input -------------------------------------------------------------------------------------------------------------
+
+
+class Way(StrEnum):
+    """What becomes of input."""
+
+    STEER = "steer"
+    """It joins the turn that runs."""
+    QUEUE = "queue"
+    """It gets a turn of its own."""
+    CLOSED = "closed"
+    IDLE = "idle"
+    """There is no turn to steer."""
+    OTHER = "other"
+    """Another turn runs than the one that is meant."""
+
+
+def way_of(thread: Thread, mode: str, expected: str | None) -> Way:
+    """What input does in one of the modes auto, queue and steer."""
+    if thread.closed:
+        return Way.CLOSED
+    if mode == "queue" or (mode == "auto" and thread.turn_id is None):
+        return Way.QUEUE
+    if thread.turn_id is None:
+        return Way.IDLE
+    return Way.STEER if expected in (None, thread.turn_id) else Way.OTHER
+
+
+# -- who may write -----------------------------------------------------------------------------------------------------
+
+
+def may_claim(thread: Thread, owner: str, now: int) -> bool:
+    """Whether an engine may take a thread: nobody has it, it is its own, or who had it was not heard of any more."""
+    return thread.owner in (None, owner) or thread.owner_until <= now
+
+
+def is_fenced(thread: Thread, generation: int) -> bool:
+    """Whether a writer comes too late: somebody has claimed the thread since, or it was let go."""
+    return thread.owner is None or thread.generation != generation
+
+
+def stop_of(thread: Thread, turn_id: str, tree_tokens: int, limits: Limits) -> str | None:
+    """Why a turn is to take no more: interrupted, closed, budget; None: it goes on."""
+    if thread.closed:
+        return "closed"
+    if thread.turn_id != turn_id:
+        return "interrupted"
+    return "budget" if spent_of(thread, tree_tokens, limits) is not None else None
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+class Spent(NamedTuple):
+    """A limit that is reached: its name, how much is used, of how much, what it is about, and what to do."""
+
+    limit: str
+    use: int
+    most: int
+    what: str
+    remedy: str
+
+
+def spent_of(thread: Thread, tree_tokens: int, limits: Limits) -> Spent | None:
+    """The budget that is used up, if one is."""
+    if thread.turn_id is not None and thread.turn_tokens >= limits.turn_tokens:
+        most = limits.turn_tokens
+        return Spent("turn_tokens", thread.turn_tokens, most, "tokens of this turn", "Go on in another turn.")
+    if thread.tokens >= limits.thread_tokens:
+        most = limits.thread_tokens
+        return Spent("thread_tokens", thread.tokens, most, "tokens of this thread", "Start another thread.")
+    if tree_tokens >= limits.thread_tree_tokens:
+        most = limits.thread_tree_tokens
+        return Spent("thread_tree_tokens", tree_tokens, most, "tokens of this tree", "Start another root thread.")
+    return None
+
+
+class Room(NamedTuple):
+    """What a tree, and the workspace that spawns, use of their limits."""
+
+    live: int
+    lifetime: int
+    tokens: int
+    lately: int
+
+
+def spawn_fault(depth: int, room: Room, limits: Limits) -> Spent | None:
+    """The limit that forbids one more thread so deep below the root."""
+    checks = (
+        ("thread_depth", depth - 1, limits.thread_depth, "levels of agents", "Do the work in this thread."),
+        ("thread_live", room.live, limits.thread_live, "agents at work", "Wait for one of them to end, or close it."),
+        ("thread_lifetime", room.lifetime, limits.thread_lifetime, "agents of this tree", "Start another root thread."),
+        ("thread_tree_tokens", room.tokens, limits.thread_tree_tokens, "tokens of this tree", "Start another root."),
+        ("thread_spawns_per_minute", room.lately, limits.thread_spawns_per_minute, "agents in a minute", "Wait a bit."),
+    )
+    return next((Spent(name, use, most, what, do) for name, use, most, what, do in checks if use >= most), None)
+
+
+def wake_fault(thread: Thread, room: Room, limits: Limits) -> Spent | None:
+    """The limit that forbids an idle agent to go to work again."""
+    if thread.open or thread.path == ROOT or room.live < limits.thread_live:
+        return None
+    return Spent("thread_live", room.live, limits.thread_live, "agents at work", "Wait for one of them to end.")
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def task_fault(name: str | None) -> str | None:
+    """Why a task cannot be called so."""
+    if not name:
+        return "task_name is missing"
+    return None if _TASK.fullmatch(name) else "task_name must be 1 to 64 of a-z, 0-9 and _"
+
+
+def path_meant(sender: str, target: str) -> str | None:
+    """The path that a target means, seen from a sender; None: it is no path. Absolute from `root` on, else below the
+    sender; `..` goes up."""
+    steps = [each for each in target.strip("/").split("/") if each != "."]
+    if steps[:1] == [ROOT]:
+        return "/".join(steps)
+    whole = sender.split("/")
+    for each in steps:
+        if each == "..":
+            if len(whole) == 1:
+                return None
+            whole.pop()
+        elif _TASK.fullmatch(each):
+            whole.append(each)
+        else:
+            return None
+    return "/".join(whole)
+
+
+def is_below(path: str, above: str) -> bool:
+    """Whether a path lies below another one."""
+    return path.startswith(f"{above}/")
+
+
+# -- mail --------------------------------------------------------------------------------------------------------------
+
+
+def final_text(status: str, final: str | None, error: str | None) -> str:
+    """What the requester reads of an end."""
+    if status == "completed":
+        return final or "(ended without an answer)"
+    return f"Agent errored: {error or 'no reason given'}" if status == "failed" else "Agent was interrupted."
+
+
+def wakes_now(policy: Wake, still_open: int) -> bool:
+    """Whether the end of a child wakes who asked for it: at once, not at all, or when no other of its children is at
+    work."""
+    return policy == "wake" or (policy == "digest" and still_open == 0)
+
+
+# -- waiting -----------------------------------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """How long somebody waits, in seconds, and what was changed about it, in words."""
+
+    seconds: float
+    clamped: str | None
+
+
+def wait_time(seconds: float | None, limits: Limits) -> Asked | None:
+    """None: it is refused."""
+    if seconds is None:
+        return Asked(limits.thread_wait_seconds, None)
+    if not seconds > 0:
+        return None
+    most = limits.thread_wait_most_seconds
+    held = min(max(seconds, LEAST_WAIT_SECONDS), most)
+    said = (
+        None if held == seconds else f"timeout {seconds:g} s was taken as {held:g} s ({LEAST_WAIT_SECONDS} to {most})"
+    )
+    return Asked(held, said)
+
+
+def state_of(thread: Thread, outcome: Outcome | None = None) -> AgentState:
+    """How a thread stands, as others are told."""
+    return AgentState(
+        thread_id=thread.thread_id,
+        path=thread.path,
+        nickname=thread.nickname,
+        role=thread.role,
+        status=thread.stands,
+        message=thread.message,
+        outcome=outcome,
+    )
+
+
+def end_of(thread: Thread) -> AgentState:
+    """The last end of a thread, which may be at work again. An interrupted one ends a wait too, and says so."""
+    ended = "interrupted" if thread.end_status == "interrupted" else "ended"
+    return AgentState(
+        thread_id=thread.thread_id,
+        path=thread.path,
+        nickname=thread.nickname,
+        role=thread.role,
+        status=thread.end_status or thread.status,  # type: ignore[arg-type]
+        message=thread.end_message,
+        outcome=ended,  # type: ignore[arg-type]
+    )
+
+
+class Waited(NamedTuple):
+    """What a look at the targets of a wait has found. `over`: it has ended."""
+
+    states: list[AgentState]
+    over: bool
+
+
+def waited(
+    targets: Sequence[str], found: Mapping[str, Thread], known: frozenset[str], after: Mapping[str, int], mode: str
+) -> Waited:
+    """What of the targets has ended that was not reported before. `known`: those that were there when the wait began;
+    one of them that is gone is a lost source, never an end."""
+    states, done = list[AgentState](), 0
+    for each in targets:
+        thread = found.get(each)
+        if thread is None:
+            outcome: Outcome = "source_lost" if each in known else "unknown"
+            states.append(
+                AgentState(thread_id=each, path="", nickname="", role=None, status="not_found", outcome=outcome)
+            )
+            done += 1
+        elif thread.ends > after.get(each, 0):
+            states.append(end_of(thread))
+            done += 1
+    return Waited(states, bool(targets) and (done == len(targets) or (mode == "any" and done > 0)))
+
+
+def is_final(thread: Thread) -> bool:
+    """Whether nobody waits for it."""
+    return thread.stands in FINAL
+
+
+def flags_of(thread: Thread, tree: Sequence[Thread]) -> list[Flag]:
+    """What a thread waits for: also the approvals of those below it."""
+    child = any(is_below(each.path, thread.path) and "waiting_on_approval" in each.flags for each in tree)
+    return [*thread.flagged, "waiting_on_child_approval"] if child else thread.flagged

@@ -1,0 +1,324 @@
+"""The hand that changes threads for clients: each verb is one command.
+
+A command that may reach several trees shares its group with nobody: they are rare, and each decides on what the one
+before has left. Above: the edges. Below: acts, steps, rules.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from molecule_core.ground.clock import Clock
+from molecule_core.ground.errors import InvalidField, NotFound
+from molecule_core.ground.ids import Ids
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.refusals import NoTurn, OtherTurn, ThreadBusy, ThreadClosed, ThreadLimit
+from molecule_core.org.model import Workspace
+from molecule_core.store.database import Command, Decision, Read, Step, Store, T, WriteSet
+from molecule_core.threads import rules
+from molecule_core.threads.acts import Acts
+from molecule_core.threads.bases import BaseInstructions, base_of
+from molecule_core.threads.fold import folded
+from molecule_core.threads.model import ROOT, Line, Setup, Thread, Turn
+from molecule_core.threads.rules import Spent, Way
+from molecule_core.threads.steps import Change, thread_row, tree_tokens
+from molecule_core.wire import threadlog as log
+from molecule_core.wire.threadlog import Author, Descendants, Position, TextInput
+from molecule_core.wire.threads import TurnTaken
+
+_ALL = (1 << 62) - 1
+
+
+class ThreadWriter:
+    """Starts threads, gives them input, stops, forks, resumes and closes them."""
+
+    def __init__(self, store: Store, acts: Acts, *, clock: Clock, ids: Ids, limits: Limits) -> None:
+        self._store = store
+        self._acts = acts
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+
+    # -- starting ------------------------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        seat: Workspace,
+        base: BaseInstructions,
+        setup: Setup,
+        *,
+        by: Author,
+        nickname: str = "",
+        role: str | None = None,
+        texts: Sequence[TextInput] = (),
+        key: str | None = None,
+    ) -> Thread:
+        """A new root thread of a workspace, and its first turn if there is input. The same under the same key is the
+        first one."""
+
+        def decide() -> Decision[Thread]:
+            known = yield from self._known(seat.id, key)
+            if known is not None:
+                return WriteSet(known)
+            change, thread_id = self._change(), self._ids.new()
+            created = log.Created(
+                **self._identity(seat, thread_id, nickname, role),
+                forked_from=None,
+                kind="root",
+                model=setup.model,
+                effort=setup.effort,
+                tools=setup.tools,
+                permissions=setup.permissions,
+            )
+            change.born(created)
+            change.base(thread_id, base, 1)
+            add_layers(change, thread_id, setup, "start")
+            change.announce(thread_id)
+            if texts:
+                self._acts.turn(change, thread_id, texts, trigger="user", author=by)
+            return self._kept(change, seat.id, key, thread_id)
+
+        return await self._store.run(Command(seat.org_id, (), decide, alone=True))
+
+    async def fork(
+        self, source: Thread, seat: Workspace, setup: Setup, *, position: int | None, nickname: str, key: str | None
+    ) -> Thread:
+        """A thread that goes on from another one, which it refers to and does not copy: base instructions, model,
+        effort, tools and permissions are the source's there, unless they are overridden. Raises InvalidField."""
+
+        def decide() -> Decision[Thread]:
+            known = yield from self._known(seat.id, key)
+            if known is not None:
+                return WriteSet(known)
+            at = yield from self._whole(source, position)
+            then = yield from self._as_of(source, at)
+            change, thread_id = self._change(), self._ids.new()
+            created = log.Created(
+                **self._identity(seat, thread_id, nickname or then.nickname, then.role),
+                forked_from=Position(source.thread_id, at),
+                kind="fork",
+                model=then.model if setup.model is None else setup.model,
+                effort=then.effort if setup.effort is None else setup.effort,
+                tools=then.tool_names if setup.tools is None else setup.tools,
+                permissions=then.allowed if setup.permissions is None else setup.permissions,
+                base=then.base,
+                developer=then.developer,
+                context=then.context,
+            )
+            change.born(created)
+            override_base(change, thread_id, setup, "fork")
+            add_layers(change, thread_id, setup, "fork")
+            change.announce(thread_id)
+            return self._kept(change, seat.id, key, thread_id)
+
+        return await self._store.run(Command(seat.org_id, (), decide, alone=True))
+
+    def _whole(self, source: Thread, position: int | None) -> Generator[Step, Any, int]:
+        """Up to where a fork sees its source: not into a turn that runs."""
+        row = yield from thread_row(source.thread_id)
+        if row is None:
+            raise NotFound(what="thread")
+        if position is not None:
+            if not 0 < position <= row.last_ordinal:
+                raise InvalidField(reason=f"position must be from 1 to {row.last_ordinal}, the thread's last ordinal")
+            return position
+        if row.turn_id is None:
+            return row.last_ordinal
+        starts = yield Read("thread_turn_starts", {"thread_id": row.thread_id, "count": 1})
+        return int(starts[0][0]) - 1
+
+    def _as_of(self, source: Thread, at: int) -> Generator[Step, Any, Thread]:
+        wish = {"thread_id": source.thread_id, "after": 0, "upto": at, "count": _ALL}
+        lines = [Line(*row) for row in (yield Read("thread_entries_after", wish))]
+        return folded((log.entry_of(each.body), each.at) for each in lines)
+
+    def _identity(self, seat: Workspace, thread_id: str, nickname: str, role: str | None) -> dict[str, Any]:
+        """What every root is."""
+        return {
+            "thread_id": thread_id,
+            "org_id": seat.org_id,
+            "workspace_id": seat.id,
+            "root_id": thread_id,
+            "parent_thread_id": None,
+            "requester_thread_id": None,
+            "path": ROOT,
+            "task_name": ROOT,
+            "nickname": nickname or seat.name,
+            "role": role,
+            "call_id": None,
+            "wake": "wake",
+        }
+
+    def _known(self, workspace_id: str, key: str | None) -> Generator[Step, Any, Thread | None]:
+        if key is None:
+            return None
+        rows = yield Read("thread_by_key", {"workspace_id": workspace_id, "key": key})
+        return (yield from thread_row(rows[0][0])) if rows else None
+
+    def _kept(self, change: Change, workspace_id: str, key: str | None, thread_id: str) -> WriteSet[Thread]:
+        if key is not None:
+            change.write("keep_thread_key", {"workspace_id": workspace_id, "key": key, "thread_id": thread_id})
+        done = change.written(None)
+        return WriteSet(change.of(thread_id), done.writes, done.events, done.rings)
+
+    # -- input ---------------------------------------------------------------------------------------------------------
+
+    async def turn(
+        self,
+        thread: Thread,
+        texts: Sequence[TextInput],
+        *,
+        by: Author,
+        mode: str = "auto",
+        expected: str | None = None,
+        key: str | None = None,
+    ) -> TurnTaken:
+        """Input joins the turn that runs, or gets one of its own. The same under the same key is taken once. Raises
+        NotFound, ThreadClosed, NoTurn, OtherTurn, ThreadLimit."""
+
+        def decide(change: Change, row: Thread) -> Decision[TurnTaken]:
+            known = yield from self._taken(row.thread_id, key)
+            if known is not None:
+                return WriteSet(known)
+            way = rules.way_of(row, mode, expected)
+            if way is Way.STEER and row.turn_id is not None:
+                for number, each in enumerate(texts):
+                    line_key = None if key is None or number else f"input:{key}"
+                    change.add(row.thread_id, log.UserMessage(each.text, by), turn_id=row.turn_id, key=line_key)
+                return change.written(TurnTaken(row.turn_id, joined=True))
+            self._check_way(row, way, expected)
+            yield from self._check_room(row)
+            turn = self._acts.turn(change, row.thread_id, texts, trigger="user", author=by, key=key)
+            return change.written(TurnTaken(turn.turn_id, joined=False))
+
+        return await self._run(thread, decide)
+
+    def _taken(self, thread_id: str, key: str | None) -> Generator[Step, Any, TurnTaken | None]:
+        if key is None:
+            return None
+        rows = yield Read("thread_turn_by_key", {"thread_id": thread_id, "key": key})
+        if rows:
+            return TurnTaken(Turn.of(rows[0]).turn_id, joined=False)
+        lines = yield Read("thread_entry_by_key", {"thread_id": thread_id, "key": f"input:{key}"})
+        return TurnTaken(str(Line(*lines[0]).turn_id), joined=True) if lines else None
+
+    def _check_way(self, row: Thread, way: Way, expected: str | None) -> None:
+        if way is Way.CLOSED:
+            raise ThreadClosed
+        if way is Way.IDLE:
+            raise NoTurn
+        if way is Way.OTHER:
+            raise OtherTurn(turn_id=row.turn_id, expected=expected)
+
+    def _check_room(self, row: Thread) -> Generator[Step, Any, None]:
+        if len(row.queued) >= self._limits.thread_queue:
+            use, most = len(row.queued), self._limits.thread_queue
+            raise limit_reached(Spent("thread_queue", use, most, "turns that wait", "Wait until some have ended."))
+        spent = rules.spent_of(row, (yield from tree_tokens(row)), self._limits)
+        if spent is not None and spent.limit != "turn_tokens":
+            raise limit_reached(spent)
+
+    async def compact(self, thread: Thread, by: Author) -> TurnTaken:
+        """A turn in which its engine sums up what was said. Raises NotFound, ThreadClosed, ThreadLimit."""
+
+        def decide(change: Change, row: Thread) -> Decision[TurnTaken]:
+            self._check_way(row, rules.way_of(row, "queue", None), None)
+            yield from self._check_room(row)
+            turn = self._acts.turn(change, row.thread_id, [], trigger="compact", author=by)
+            return change.written(TurnTaken(turn.turn_id, joined=False))
+
+        return await self._run(thread, decide)
+
+    # -- stopping and going on -----------------------------------------------------------------------------------------
+
+    async def interrupt(self, thread: Thread, by: Author, descendants: Descendants) -> Thread:
+        """The turn that runs ends at once; its engine hears of it with its next call. Raises NotFound."""
+
+        def decide(change: Change, row: Thread) -> Decision[Thread]:
+            yield from self._acts.interrupt(change, row.thread_id)
+            yield from self._acts.below(change, row.thread_id, by, descendants)
+            done = change.written(None)
+            return WriteSet(change.of(row.thread_id), done.writes, done.events, done.rings)
+
+        return await self._run(thread, decide)
+
+    async def close(self, thread: Thread, by: Author, descendants: Descendants) -> Thread:
+        """It takes nothing more; again changes nothing. Raises NotFound."""
+
+        def decide(change: Change, row: Thread) -> Decision[Thread]:
+            if row.closed:
+                return WriteSet(row)
+            yield from self._acts.close(change, row.thread_id, by, descendants)
+            yield from self._acts.below(change, row.thread_id, by, descendants)
+            done = change.written(None)
+            return WriteSet(change.of(row.thread_id), done.writes, done.events, done.rings)
+
+        return await self._run(thread, decide)
+
+    async def resume(self, thread: Thread, by: Author, setup: Setup) -> Thread:
+        """Somebody takes it up again, perhaps with something otherwise, kept as a new version.
+        Raises NotFound, ThreadBusy."""
+
+        def decide(change: Change, row: Thread) -> Decision[Thread]:
+            yield from ()
+            if row.turn_id is not None and setup != Setup():
+                raise ThreadBusy(turn_id=row.turn_id, what="what it works with is changed between turns only.")
+            resume_in(change, row, by, setup)
+            done = change.written(None)
+            return WriteSet(change.of(row.thread_id), done.writes, done.events, done.rings)
+
+        return await self._run(thread, decide)
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _change(self) -> Change:
+        return Change(self._clock.now(), self._limits)
+
+    async def _run(self, thread: Thread, decide: Callable[[Change, Thread], Decision[T]]) -> T:
+        """One command about a thread, as it stands then."""
+
+        def deciding() -> Decision[T]:
+            row = yield from thread_row(thread.thread_id)
+            if row is None:  # retention has taken it
+                raise NotFound(what="thread")
+            change = self._change()
+            return (yield from decide(change, change.take(row)))
+
+        return await self._store.run(Command(thread.org_id, (), deciding, alone=True))
+
+
+def limit_reached(spent: Spent) -> ThreadLimit:
+    """The refusal of a limit."""
+    return ThreadLimit(**spent._asdict())
+
+
+def resume_in(change: Change, row: Thread, by: Author, setup: Setup) -> None:
+    """A thread is taken up again."""
+    change.add(row.thread_id, log.Resumed(by))
+    override_base(change, row.thread_id, setup, "resume")
+    add_layers(change, row.thread_id, setup, "resume")
+    if (setup.model, setup.effort, setup.tools, setup.permissions) != (None, None, None, None):
+        entry = log.SettingsSet(
+            row.model if setup.model is None else setup.model,
+            row.effort if setup.effort is None else setup.effort,
+            row.tool_names if setup.tools is None else setup.tools,
+            row.allowed if setup.permissions is None else setup.permissions,
+        )
+        change.add(row.thread_id, entry)
+
+
+def override_base(change: Change, thread_id: str, setup: Setup, verb: str) -> None:
+    """New base instructions, as the next version of the thread's own."""
+    if setup.base is not None:
+        row = change.of(thread_id)
+        version = row.base_version + 1 if row.base_thread == thread_id else 1
+        change.base(thread_id, base_of(setup.base, "override", f"given on {verb}"), version)
+
+
+def add_layers(change: Change, thread_id: str, setup: Setup, verb: str) -> None:
+    """New versions of layers."""
+    if setup.developer is not None:
+        version = change.of(thread_id).developer + 1
+        change.add(thread_id, log.Layer("developer", version, setup.developer, f"given on {verb}"))
+    if setup.context is not None:
+        version = change.of(thread_id).context + 1
+        change.add(thread_id, log.Layer("context", version, setup.context, f"given on {verb}"))

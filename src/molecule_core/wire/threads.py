@@ -1,0 +1,411 @@
+"""Threads as clients and engines read and write them over REST."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from molecule_core.wire.threadlog import (
+    AgentState,
+    AgentStatus,
+    Collab,
+    Descendants,
+    Ended,
+    EngineEntry,
+    EntryItem,
+    Flag,
+    MailType,
+    Position,
+    Provenance,
+    TextInput,
+    ThreadKind,
+    Trigger,
+    Wake,
+)
+
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class ThreadStatus(Struct, frozen=True):
+    """How a thread stands. `message`: its last answer if `completed`, the reason if `errored`."""
+
+    type: AgentStatus
+    message: str | None = None
+
+
+class BaseItem(Struct, frozen=True):
+    """The base instructions in force, without their text; `tokens` is an estimate."""
+
+    version: int
+    sha256: str
+    provenance: Provenance
+    item_id: str
+    bytes: int
+    tokens: int
+
+
+class ThreadItem(Struct, frozen=True, kw_only=True):
+    """A thread. Times are RFC 3339. `path`: root, root/task_a, root/task_a/sub. `turn_id`: of the turn that runs,
+    `queued`: of those that wait. `owner`: the engine that holds it. `tree_tokens_used` is null in events."""
+
+    thread_id: str
+    workspace_id: str
+    org_id: str
+    root_id: str
+    parent_thread_id: str | None
+    requester_thread_id: str | None
+    forked_from: Position | None
+    path: str
+    task_name: str
+    nickname: str
+    role: str | None
+    kind: ThreadKind
+    model: str | None
+    effort: str | None
+    tools: list[str] | None
+    permissions: dict[str, Any] | None
+    status: ThreadStatus
+    active_flags: list[Flag]
+    idle: bool
+    closed: bool
+    turn_id: str | None
+    queued: list[str]
+    turns: int
+    generation: int
+    owner: str | None
+    owner_until: str | None
+    base: BaseItem
+    tokens_used: int
+    tree_tokens_used: int | None
+    last_ordinal: int
+    created_at: str
+    updated_at: str
+    call_id: str | None
+    wake: Wake
+    revision: int
+
+
+class LayerItem(Struct, frozen=True):
+    """A layer of instructions that is in force."""
+
+    layer: str
+    version: int
+    origin: str
+    tokens: int
+    text: str
+
+
+class ThreadView(ThreadItem, frozen=True, kw_only=True):
+    """A thread with its instructions."""
+
+    base_instructions: str
+    layers: list[LayerItem]
+
+
+class ThreadPage(Struct, frozen=True):
+    """Threads, newest first. `reached_end`: there is none behind them."""
+
+    threads: list[ThreadItem]
+    reached_end: bool
+
+
+class EntryPage(Struct, frozen=True):
+    """Lines of a log, oldest first. `reached_end`: there was none behind them."""
+
+    items: list[EntryItem]
+    reached_end: bool
+
+
+class SightItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that the model will see. `item_id` is the same in every request. `origin`: where it comes from;
+    `tokens` is an estimate. `call_id`: of a call of a tool (`tool`, `arguments`), or of its output."""
+
+    item_id: str
+    role: Literal["developer", "user", "assistant", "tool", "peer"]
+    type: str
+    text: str
+    origin: str
+    tokens: int
+    version: int | None = None
+    ordinal: int = 0
+    turn_id: str | None = None
+    call_id: str | None = None
+    tool: str | None = None
+    arguments: Any = None
+    is_error: bool = False
+    author: str | None = None
+    data: Any = None
+
+
+class Sight(Struct, frozen=True):
+    """All that the model will see, in order, and about how many tokens it is. `stop`: why the turn is not to run."""
+
+    items: list[SightItem]
+    tokens: int
+    last_ordinal: int
+    stop: str | None = None
+
+
+# -- what clients ask --------------------------------------------------------------------------------------------------
+
+
+class Start(Struct, frozen=True, kw_only=True):
+    """A new thread of a workspace. `base_instructions`: in place of the prompt that the agent has told; `input`: the
+    first turn; `key`: the same again gets the same thread."""
+
+    base_instructions: Text | None = None
+    developer: Text | None = None
+    context: Text | None = None
+    model: str | None = None
+    effort: str | None = None
+    nickname: str = ""
+    role: str | None = None
+    tools: list[str] | None = None
+    permissions: dict[str, Any] | None = None
+    input: str | list[TextInput] | None = None
+    key: str | None = None
+
+
+class TurnStart(Struct, frozen=True, kw_only=True):
+    """Input for a thread. `mode`: steer joins the turn that runs (`expected_turn_id`: only that one), queue makes a
+    turn of its own, auto does whatever fits."""
+
+    input: str | list[TextInput]
+    mode: Literal["auto", "queue", "steer"] = "auto"
+    expected_turn_id: str | None = None
+    key: str | None = None
+
+
+class TurnTaken(Struct, frozen=True):
+    """A turn will be run. `joined`: it was running, and the input went into it."""
+
+    turn_id: str
+    joined: bool
+
+
+class Overrides(Struct, frozen=True, kw_only=True):
+    """What is to be otherwise from now on. Each is kept as a new version, or refused; never accepted and ignored."""
+
+    base_instructions: Text | None = None
+    developer: Text | None = None
+    context: Text | None = None
+    model: str | None = None
+    effort: str | None = None
+    tools: list[str] | None = None
+    permissions: dict[str, Any] | None = None
+
+
+class ForkWish(Overrides, frozen=True, kw_only=True):
+    """A thread that goes on from another one. `position`: the last ordinal that it sees; none: all of it."""
+
+    position: Annotated[int, Meta(ge=1)] | None = None
+    nickname: str = ""
+    key: str | None = None
+
+
+class Interrupt(Struct, frozen=True):
+    """Stop what runs. `descendants`: what becomes of those below."""
+
+    descendants: Literal["detach", "interrupt"] = "detach"
+
+
+class CloseWish(Struct, frozen=True):
+    """Take nothing more. `descendants`: what becomes of those below."""
+
+    descendants: Descendants = "detach"
+
+
+# -- what engines ask --------------------------------------------------------------------------------------------------
+
+
+class ClaimWish(Struct, frozen=True):
+    """An engine wants to run a thread. `owner`: what it calls itself."""
+
+    owner: Text
+
+
+class OpenTurn(Struct, frozen=True, kw_only=True):
+    """A turn that has not ended. `status`: accepted, or running: another life has begun it."""
+
+    turn_id: str
+    trigger: Trigger
+    status: Literal["accepted", "running"]
+
+
+class Claim(Struct, frozen=True):
+    """The thread is the engine's, as long as it shows this generation before `until`; each of its calls renews that."""
+
+    thread_id: str
+    generation: int
+    until: str
+    open_turn: OpenTurn | None
+
+
+class Release(Struct, frozen=True):
+    """An engine lets a thread go."""
+
+    generation: int
+
+
+class Begin(Struct, frozen=True):
+    """An engine begins a turn."""
+
+    generation: int
+
+
+class Append(Struct, frozen=True, kw_only=True):
+    """What an engine adds to the log. None at all: it only renews its claim and asks for news. `seen`: up to where it
+    has read; `key`: the same again is added once."""
+
+    generation: int
+    turn_id: str
+    entries: list[EngineEntry] = []
+    key: str | None = None
+    seen: int | None = None
+
+
+class Appended(Struct, frozen=True):
+    """`news`: what others have added that the engine has not been told. `stop`: interrupted, closed or budget: nothing
+    more is taken for this turn."""
+
+    last_ordinal: int
+    news: list[EntryItem]
+    stop: str | None
+
+
+class EndTurn(Struct, frozen=True, kw_only=True):
+    """A turn is over. `seen`: the last ordinal that the model was shown; input behind it gets a turn of its own."""
+
+    generation: int
+    status: Ended
+    error: str | None = None
+    final: str | None = None
+    seen: int | None = None
+
+
+class WorkItem(Struct, frozen=True):
+    """A thread with something to do: a turn that was accepted, or one whose engine was not heard of any more."""
+
+    thread_id: str
+    path: str
+    turn_id: str
+    status: Literal["accepted", "running"]
+
+
+class Work(Struct, frozen=True):
+    """What engines of a workspace may claim, oldest first."""
+
+    threads: list[WorkItem]
+
+
+# -- collaboration -----------------------------------------------------------------------------------------------------
+
+
+class AgentCall(Struct, frozen=True, kw_only=True):
+    """A call of a collaboration tool. `call_id`: the same again gets the same end and does nothing; `generation`:
+    only as long as the thread is the engine's. The tool says which of the other members count."""
+
+    call_id: Text
+    generation: int | None = None
+    target: str | None = None
+    targets: list[str] | None = None
+    message: str | None = None
+    task_name: str | None = None
+    nickname: str = ""
+    role: str | None = None
+    kind: Literal["spawned", "review"] = "spawned"
+    base_instructions: Text | None = None
+    model: str | None = None
+    effort: str | None = None
+    fork_turns: Literal["none", "all"] | Annotated[int, Meta(ge=1)] = "none"
+    workspace_id: str | None = None
+    wake: Wake = "wake"
+    mode: Literal["any", "all"] = "any"
+    after: dict[str, int] | None = None
+    timeout: float | None = None
+    descendants: Descendants = "detach"
+
+
+class AgentAnswer(Struct, frozen=True, kw_only=True):
+    """How a call stands. `call.status` is inProgress for a wait that goes on: ask again with the same `call_id`.
+    `after`: what a later wait may name, to hear no end twice."""
+
+    call: Collab
+    after: dict[str, int] | None = None
+
+
+class Agents(Struct, frozen=True):
+    """The agents of a tree whose paths begin so."""
+
+    agents: list[AgentState]
+
+
+class TreeView(Struct, frozen=True):
+    """All threads of a tree, oldest first, with what they use of its limits."""
+
+    threads: list[ThreadItem]
+    live: int
+    lifetime: int
+    tokens: int
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+class ThreadStatusChanged(Struct, frozen=True):
+    """A thread stands otherwise."""
+
+    thread_id: str
+    root_id: str
+    status: ThreadStatus
+    active_flags: list[Flag]
+    revision: int
+
+
+class ThreadNews(Struct, frozen=True):
+    """A line of a thread's log. `entry` is null if it is large: GET /threads/{id}/items has it."""
+
+    thread_id: str
+    root_id: str
+    ordinal: int
+    type: str
+    turn_id: str | None
+    entry: Any
+
+
+class TurnBegan(Struct, frozen=True):
+    """An engine runs a turn of a thread."""
+
+    thread_id: str
+    root_id: str
+    turn_id: str
+    generation: int
+
+
+class TurnCompleted(Struct, frozen=True):
+    """A turn is over: completed, failed or interrupted."""
+
+    thread_id: str
+    root_id: str
+    turn_id: str
+    status: Ended
+    error: str | None
+    final: str | None
+
+
+class ThreadClosed(Struct, frozen=True):
+    """A thread takes nothing more."""
+
+    thread_id: str
+    root_id: str
+    descendants: Descendants
+
+
+class ThreadMail(Struct, frozen=True):
+    """A receipt. `state`: accepted, delivered (in a request), answered or failed."""
+
+    mail_id: str
+    mail_type: MailType
+    author_thread_id: str | None
+    receiver_thread_id: str
+    root_id: str
+    state: Literal["accepted", "delivered", "answered", "failed"]
