@@ -1436,10 +1436,11 @@ export interface Author {
   name: string;
 }
 
-/** Text for a turn. */
+/** Text for a turn. `peer`: the agent whose words an engine passes on, which are then not the user's. */
 export interface TextInput {
   type: "text";
   text: string;
+  peer?: string;
 }
 
 /** The thread is there. `base`: of a fork, which inherits it; any other has its own next in the log. */

@@ -293,6 +293,8 @@ class ThreadEdge:
 def texts_of(given: str | list[TextInput], limits: Limits) -> list[TextInput]:
     """Input of a turn. Raises InvalidField."""
     texts = [TextInput(given)] if isinstance(given, str) else given
+    for each in texts:
+        clean_line(each.peer or "", limits.name_length, "peer")
     size = sum(len(each.text.encode()) for each in texts)
     if not any(each.text.strip() for each in texts):
         raise InvalidField(reason="input is empty; say something")

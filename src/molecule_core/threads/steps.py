@@ -20,7 +20,7 @@ from molecule_core.threads.items import item_of
 from molecule_core.threads.model import THREAD, Line, Mail, Thread, Turn, thread_key, work_key
 from molecule_core.threads.rules import Room, flags_of, is_below
 from molecule_core.wire import threadlog as log
-from molecule_core.wire.threadlog import Entry
+from molecule_core.wire.threadlog import Author, Entry, TextInput
 from molecule_core.wire.threads import (
     ThreadClosed,
     ThreadMail,
@@ -34,6 +34,20 @@ from molecule_core.wire.threads import (
 Statement = tuple[str, Params]
 _BELONGS_TO_A_TURN = (log.TurnAccepted, log.TurnStarted, log.TurnEnded)
 ENDED = ("completed", "failed", "interrupted")
+
+
+def said_by(given: TextInput, by: Author, recipient: str, mail_id: str) -> log.UserMessage | log.PeerMessage:
+    """Input as it stands in the log: the user's words, or those of another agent that were passed on."""
+    if given.peer is None:
+        return log.UserMessage(given.text, by)
+    return log.PeerMessage(
+        text=given.text,
+        author=given.peer,
+        author_thread_id=None,
+        recipient=recipient,
+        mail_id=mail_id,
+        mail_type="MESSAGE",
+    )
 
 
 def thread_row(thread_id: str) -> Generator[Step, Any, Thread | None]:

@@ -15,7 +15,7 @@ from molecule_core.threads import rules
 from molecule_core.threads.acts import Acts
 from molecule_core.threads.items import line_item
 from molecule_core.threads.model import Line, Mail, Thread, Turn
-from molecule_core.threads.steps import ENDED, Change, thread_row, tree_tokens, turn_row
+from molecule_core.threads.steps import ENDED, Change, said_by, thread_row, tree_tokens, turn_row
 from molecule_core.wire import threadlog as log
 from molecule_core.wire.threads import Append, Appended, Claim, EndTurn, OpenTurn
 
@@ -89,8 +89,9 @@ class EngineWriter:
             change.add(row.thread_id, log.TurnStarted(turn_id, generation))
             change.write("save_thread_turn", {"turn_id": turn_id, "status": "running", "ended_at": None})
             yield from self._bring_mail(change, row, turn_id)
-            for each in turn.texts:
-                change.add(row.thread_id, log.UserMessage(each.text, turn.by), turn_id=turn_id)
+            for number, each in enumerate(turn.texts):
+                said = said_by(each, turn.by, row.path, f"{turn_id}.{number}")
+                change.add(row.thread_id, said, turn_id=turn_id)
             return self._told(change, row.thread_id, None)
 
         return await self._run(thread, decide, alone=True)

@@ -20,7 +20,7 @@ from molecule_core.threads.bases import BaseInstructions, base_of
 from molecule_core.threads.fold import folded
 from molecule_core.threads.model import ROOT, Line, Setup, Thread, Turn
 from molecule_core.threads.rules import Spent, Way
-from molecule_core.threads.steps import Change, thread_row, tree_tokens
+from molecule_core.threads.steps import Change, said_by, thread_row, tree_tokens
 from molecule_core.wire import threadlog as log
 from molecule_core.wire.threadlog import Author, Descendants, Position, TextInput
 from molecule_core.wire.threads import TurnTaken
@@ -183,7 +183,8 @@ class ThreadWriter:
             if way is Way.STEER and row.turn_id is not None:
                 for number, each in enumerate(texts):
                     line_key = None if key is None or number else f"input:{key}"
-                    change.add(row.thread_id, log.UserMessage(each.text, by), turn_id=row.turn_id, key=line_key)
+                    said = said_by(each, by, row.path, f"{row.turn_id}.{row.last_ordinal}.{number}")
+                    change.add(row.thread_id, said, turn_id=row.turn_id, key=line_key)
                 return change.written(TurnTaken(row.turn_id, joined=True))
             self._check_way(row, way, expected)
             yield from self._check_room(row)

@@ -57,10 +57,11 @@ class Author(Struct, frozen=True):
     name: str
 
 
-class TextInput(Struct, frozen=True, tag_field="type", tag="text"):
-    """Text for a turn."""
+class TextInput(Struct, frozen=True, tag_field="type", tag="text", omit_defaults=True):
+    """Text for a turn. `peer`: the agent whose words an engine passes on, which are then not the user's."""
 
     text: str
+    peer: str | None = None
 
 
 # -- what only the server writes ---------------------------------------------------------------------------------------
