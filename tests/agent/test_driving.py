@@ -9,6 +9,7 @@ import pytest
 from msgspec import Struct
 
 from molecule_core.agent.engines import words
+from molecule_core.agent.engines.decisions import Decisions
 from molecule_core.agent.engines.driving import Driver, Hands
 from molecule_core.agent.engines.encoding import messages_of
 from molecule_core.agent.engines.leave import Gate
@@ -86,7 +87,7 @@ class Bench:
         patience = Patience(clock, SeededRandomness(2))
         box = Toolbox(True, self, self._collab, gave=lambda _, __: None, most_bytes=2000)
         rules = self.config.approval_rules
-        gate = Gate(rules, self, "w1", clock=clock, wait_seconds=1, asked=lambda _, __: None)
+        gate = Gate(rules, self, "w1", clock=clock, wait_seconds=1, asked=lambda _, __: None, decisions=Decisions())
         sampler = Sampler(clock=clock, ids=ids, randomness=SeededRandomness(3), tries=2, seconds=5, parallel=1)
         opener = Opener(Path(), {}, self.config)
         opener.open = lambda whole: Opened(self.model, whole)  # type: ignore[method-assign]
@@ -264,7 +265,7 @@ async def test_a_rule_stops_a_call_before_it_is_made_until_it_is_approved_and_us
     (_, arguments, _), use = bench.ran[0], bench.asked[-1]
     assert arguments.message == "hi" and use == ("POST", "use", {"action_hash": "h"})
     asked = bench.asked[0][2]
-    assert asked["action"] == "tool:send_message_to_user" and asked["details"]["arguments"] == {"message": "hi"}
+    assert asked["action"] == "call:send_message_to_user" and asked["details"]["arguments"] == {"message": "hi"}
     flags = [each.entry["flags"] for each in bench.threads.lines if each.type == "status"]
     assert flags == [["waiting_on_approval"], []] and '"use"' in output(bench)
 
@@ -291,7 +292,7 @@ async def test_what_was_approved_is_what_is_done_and_a_later_yes_is_good_for_the
     again = ToolCall("c2", "send_message_to_user", '{"message": "hi", "approval_id": "a1"}')
     other = ToolCall("c3", "send_message_to_user", '{"message": "ho", "approval_id": "a1"}')
     bench = Bench([again], [other], "done", rules=(STOPS,))
-    bench.approval |= {"action": "tool:send_message_to_user", "details": {**edited, "arguments": {"message": "hi"}}}
+    bench.approval |= {"action": "call:send_message_to_user", "details": {**edited, "arguments": {"message": "hi"}}}
     bench.threads.say("it is approved")
     await bench.drive()
     assert [each.message for _, each, _ in bench.ran] == ["hi"]  # the other one is asked for anew, and not free

@@ -22,16 +22,17 @@ from molecule_core.agent.engines.turning import (
     next_step,
     unanswered,
 )
-from molecule_core.client.threads import Role, Sight, SightItem
+from molecule_core.wire.threads import Sight, SightItem
 from tests.requirements import requirement
 
 BOUNDS = Bounds(Budget(turn=1000), samplings=10, compact_at_tokens=500)
 TURN = Turn(turn_id="t1")
 
 
-def item(ordinal: int, role: Role, text: str = "", *, turn: str = "t1", **more: Any) -> SightItem:
+def item(ordinal: int, role: Any, text: str = "", *, turn: str = "t1", **more: Any) -> SightItem:
     """A line that a model sees."""
-    return SightItem(item_id=f"i{ordinal}", role=role, text=text, ordinal=ordinal, turn_id=turn, **more)
+    known = {"item_id": f"i{ordinal}", "type": "", "origin": "", "tokens": 0, "ordinal": ordinal, "turn_id": turn}
+    return SightItem(role=role, text=text, **{**known, **more})
 
 
 def seen(*items: SightItem, tokens: int = 10) -> Sight:

@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 
 from molecule_core.client.api import ApiError, NoAnswer
-from molecule_core.client.threads import Appended, Claim, LogLine, OpenTurn, Sight, SightItem, Thread
+from molecule_core.client.threads import Appended, LogLine, Thread
 from molecule_core.wire.prompts import tokens_of
+from molecule_core.wire.threadlog import Trigger
+from molecule_core.wire.threads import Claim, OpenTurn, Sight, SightItem
 
 BASE = "You are Ops."
 _ROLES = {
@@ -41,9 +43,9 @@ class StandIn:
         self._keys: set[str] = set()
         self._write("base", None, {"text": BASE})
 
-    def say(self, text: str, turn_id: str = "t1", trigger: str = "user") -> None:
+    def say(self, text: str, turn_id: str = "t1", trigger: Trigger = "user") -> None:
         """A turn is accepted and begun."""
-        self.turn = OpenTurn(turn_id=turn_id, trigger=trigger)
+        self.turn = OpenTurn(turn_id=turn_id, trigger=trigger, status="accepted")
         if text:
             self._write("user_message", turn_id, {"text": text})
 
@@ -71,7 +73,7 @@ class StandIn:
 
     async def claim(self, thread_id: str, owner: str) -> Claim:
         self.generation += 1
-        return Claim(self.generation, self.turn)
+        return Claim(thread_id, self.generation, "", self.turn)
 
     async def release(self, thread_id: str, generation: int) -> None:
         self._check(generation)

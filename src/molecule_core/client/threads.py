@@ -5,68 +5,16 @@ Below: whoever makes the requests; the shapes that both sides speak.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct, field
 
 from molecule_core.client.api import Api, NoAnswer
+from molecule_core.wire.threads import Claim, Sight, TurnTaken, Work
 
 T = TypeVar("T")
-Role = Literal["developer", "user", "assistant", "tool", "peer"]
-
-
-class SightItem(Struct, frozen=True, kw_only=True):
-    """One thing that a model sees, as the server says. `call_id`: of a call of a tool, which has `tool` and
-    `arguments`, or of its output. `ordinal` and `turn_id`: where it stands in the log."""
-
-    item_id: str
-    role: Role
-    text: str = ""
-    type: str = ""
-    origin: str = ""
-    version: int | None = None
-    tokens: int = 0
-    ordinal: int = 0
-    turn_id: str | None = None
-    call_id: str | None = None
-    tool: str | None = None
-    arguments: Any = None
-    is_error: bool = False
-    author: str | None = None
-    data: Any = None
-
-
-class Sight(Struct, frozen=True):
-    """All that a model sees of a thread, in order, up to an ordinal. `stop`: why the turn is not to go on."""
-
-    items: list[SightItem]
-    tokens: int = 0
-    last_ordinal: int = 0
-    stop: str | None = None
-
-
-class Accepted(Struct, frozen=True):
-    """A turn will be run. `joined`: it was under way already."""
-
-    turn_id: str
-    joined: bool = False
-
-
-class Claim(Struct, frozen=True):
-    """A thread is this engine's until its lease ends. `open_turn`: what is to be done in it."""
-
-    generation: int
-    open_turn: "OpenTurn | None" = None
-
-
-class OpenTurn(Struct, frozen=True, kw_only=True):
-    """A turn that was accepted and has not ended. `status`: accepted, or running if an engine has begun it before."""
-
-    turn_id: str
-    trigger: str = "user"
-    status: str = "accepted"
 
 
 class Appended(Struct, frozen=True):
@@ -87,14 +35,6 @@ class LogLine(Struct, frozen=True, kw_only=True):
 
 class _Page(Struct, frozen=True):
     items: list[LogLine]
-
-
-class _WorkItem(Struct, frozen=True):
-    thread_id: str
-
-
-class _Work(Struct, frozen=True):
-    threads: list[_WorkItem]
 
 
 class Thread(Struct, frozen=True, kw_only=True):
@@ -142,16 +82,18 @@ class Threads:
         """What a model sees of it now."""
         return _shaped(await self._api.get(_of(thread_id, "sight")), Sight)
 
-    async def turn(self, thread_id: str, given: Any, *, key: str, mode: str = "auto") -> Accepted:
+    async def turn(self, thread_id: str, given: Any, *, key: str, mode: str = "auto") -> TurnTaken:
         """Something to work on; the same key is one turn."""
         body = {"input": given, "mode": mode, "key": key}
-        return _shaped(await self._api.post(_of(thread_id, "turns"), body), Accepted)
+        return _shaped(await self._api.post(_of(thread_id, "turns"), body), TurnTaken)
 
     # -- an engine's own -----------------------------------------------------------------------------------------------
 
-    async def work(self, wait: int) -> list[str]:
-        """Threads of the workspace in which something is to be done; waits for a first one."""
-        told = _shaped(await self._api.get(f"{self._own}/work", wait=wait), _Work)
+    async def work(self, owner: str, *, wait: int = 0, own_too: bool = False) -> list[str]:
+        """Threads of the workspace in which something is to be done; waits for a first one. `own_too`: also those in
+        which an earlier life of this owner has begun a turn."""
+        query = {"wait": wait, "owner": owner, "own_too": 1 if own_too else None}
+        told = _shaped(await self._api.get(f"{self._own}/work", **query), Work)
         return list(dict.fromkeys(each.thread_id for each in told.threads))
 
     async def claim(self, thread_id: str, owner: str) -> Claim:

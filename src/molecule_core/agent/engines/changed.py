@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 from molecule_core.agent.prompt import Prompt
 from molecule_core.agent.prompt_words import FAILED
-from molecule_core.client.threads import SightItem, Thread
+from molecule_core.client.threads import Thread
+from molecule_core.wire.threads import SightItem
 
 ORIGIN = "prompt:"
 """How the origin of such a note begins; the hash of the prompt that it tells about follows."""
+NOTE = "context_note"
 _MOST = 12_000
 _PEER = re.compile(r'^<peer id="([^"]*)"', re.MULTILINE)
 _NAME = re.compile(r'^<peer id="([^"]*)"[^\n]*\nname: ([^\n]*)', re.MULTILINE)
@@ -37,7 +39,8 @@ def note_due(thread: Thread, items: Sequence[SightItem], prompt: Prompt) -> tupl
     if not base.rstrip().endswith(FAILED.rstrip()):
         return None
     now = sha_of(prompt.text)
-    told = next((each.origin for each in reversed(items) if each.origin.startswith(ORIGIN)), None)
+    notes = [each.origin for each in items if each.type == NOTE and each.origin.startswith(ORIGIN)]
+    told = notes[-1] if notes else None
     known = sha_of(base) if told is None else told.removeprefix(ORIGIN)
     if known == now:
         return None

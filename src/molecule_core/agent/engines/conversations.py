@@ -19,7 +19,8 @@ from molecule_core.wire.inbox import APPROVALS, InboxMessage
 _MOST_ERRANDS = 1000
 _GIVES = {"delegate_task": "task_id", "delegate_task_async": "task_id", "request_approval": "approval_id"}
 """Tools whose outcome may come later as a message, and the member of their result that names it."""
-_TO_DECIDE, _DECIDED = APPROVALS
+_, DECIDED = APPROVALS
+"""The kind of the message that brings a decision."""
 
 
 def conversation_of(message: InboxMessage) -> str:
@@ -35,7 +36,7 @@ def errand_of(message: InboxMessage) -> str:
     """What a message is the outcome of; empty if of nothing that a thread has asked for."""
     if message.kind == "delegation_result" and message.delegation_id:
         return message.delegation_id
-    if message.kind == _DECIDED and message.approval_id:
+    if message.kind == DECIDED and message.approval_id:
         return message.approval_id
     return ""
 
@@ -44,6 +45,11 @@ def errand_in(tool: str, told: Mapping[str, Any]) -> str:
     """What the result of a tool says that will be told later; empty if nothing."""
     name = told.get(_GIVES[tool]) if tool in _GIVES else None
     return name if isinstance(name, str) else ""
+
+
+def is_settled(told: Mapping[str, Any]) -> bool:
+    """Whether the result of a tool says that nothing more will be told."""
+    return told.get("settled") is True
 
 
 class _Kept(Struct):

@@ -35,8 +35,9 @@ from molecule_core.agent.engines.turning import (
 from molecule_core.agent.neutral import line
 from molecule_core.agent.prompt import Prompt
 from molecule_core.client.api import ApiError
-from molecule_core.client.threads import OpenTurn, Sight, SightItem, Thread, Threads
+from molecule_core.client.threads import Thread, Threads
 from molecule_core.ground.ids import Ids
+from molecule_core.wire.threads import OpenTurn, Sight, SightItem
 
 _log = logging.getLogger("molecule.engine")
 ASKS = "request_approval"

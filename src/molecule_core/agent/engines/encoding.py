@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from molecule_core.client.threads import SightItem
+from molecule_core.wire.threads import SightItem
 
 INCOMING = "incoming_message"
 """The tool as whose results the words of other agents stand in a chat."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from molecule_core.agent.engines.decisions import Decisions
 from molecule_core.agent.engines.tooling import Call, Done
 from molecule_core.agent.neutral import line
 from molecule_core.ground.clock import Clock
@@ -21,8 +22,10 @@ from molecule_core.wire.approvaltypes import RequestArguments
 from molecule_core.wire.speaks import Speaks
 from molecule_core.wire.toolspec import LEAVE, ToolError
 
-ACTION = "tool:"
+ACTION = "call:"
 """How the action of a call of a tool begins; the tool's name follows."""
+SPOKEN = "tool:"
+"""How rules may begin too: those of the server do, which asks for leave by itself. A rule in either spelling holds."""
 FREE = ("request_approval", "decide_approval")
 """Tools that no rule of an agent's own stops: by them leave is asked for and given."""
 _USED = "approval_used"
@@ -30,8 +33,8 @@ _LOOKED_AT = 100
 
 
 class Gate:
-    """Lets calls through, or stops them. `rules` may be exchanged while it works; `asked`: told of each approval that
-    is asked for, and of the thread that it is for."""
+    """Lets calls through, or stops them. `rules` may be exchanged while it works; `asked`: told of each approval whose
+    decision has not come yet, and of the thread that it is for."""
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class Gate:
         clock: Clock,
         wait_seconds: int,
         asked: Callable[[str, str], None],
+        decisions: Decisions,
     ) -> None:
         self.rules = list(rules)
         self._speaks = speaks
@@ -49,6 +53,7 @@ class Gate:
         self._clock = clock
         self._wait = wait_seconds
         self._noted = asked
+        self._decisions = decisions
 
     async def passes(self, call: Call, *, waits: Callable[[bool], Awaitable[None]], again: bool = False) -> Call | Done:
         """What may be run now, or what the model is told instead. `waits`: told when a decision is waited for, and when
@@ -70,10 +75,11 @@ class Gate:
         """The first rule that stops a call."""
         if call.tool in FREE:
             return None
-        action, cost = f"{ACTION}{call.tool}", _cost(call.arguments)
+        names, cost = (f"{ACTION}{call.tool}", f"{SPOKEN}{call.tool}"), _cost(call.arguments)
         for rule in self.rules:
             cheap = rule.cost_above is not None and cost is not None and cost <= rule.cost_above
-            if fits(rule.action, action) and not cheap and not (rule.first_time and await self._used_before(action)):
+            meant = any(fits(rule.action, name) for name in names) and not cheap
+            if meant and not (rule.first_time and await self._used_before(names[0])):
                 return rule
         return None
 
@@ -117,8 +123,11 @@ class Gate:
             cost=UNSET if cost is None else cost,
             wait=self._wait,
         )
-        told = await approving.request(self._speaks, self._own, given, _key(call), clock=self._clock)
-        self._noted(told["approval_id"], call.thread_id)
+        with self._decisions.asking():
+            told = await approving.request(self._speaks, self._own, given, _key(call), clock=self._clock)
+            self._decisions.told(told["approval_id"], settled=told["settled"])
+        if not told["settled"]:
+            self._noted(told["approval_id"], call.thread_id)
         path = approving.path_of(self._own, told["approval_id"])
         return approving.item_of(await self._speaks.call("GET", path))
 

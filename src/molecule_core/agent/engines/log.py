@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
 from molecule_core.agent.engines.patience import Patience
-from molecule_core.client.threads import LogLine, Sight, Threads
+from molecule_core.client.threads import LogLine, Threads
 from molecule_core.ground.ids import Ids
+from molecule_core.wire.threads import Sight
 
 T = TypeVar("T")
 

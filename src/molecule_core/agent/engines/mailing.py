@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from molecule_core.agent.cursors import Fenced
 from molecule_core.agent.engines import words
-from molecule_core.agent.engines.conversations import Conversations, conversation_of, errand_of
+from molecule_core.agent.engines.conversations import DECIDED, Conversations, conversation_of, errand_of
+from molecule_core.agent.engines.decisions import Decisions
 from molecule_core.agent.engines.patience import Patience
 from molecule_core.agent.engines.turning import End
 from molecule_core.agent.inbox import Entry, Inbox, Key
@@ -21,13 +22,15 @@ from molecule_core.agent.membership import Membership
 from molecule_core.agent.neutral import line, visible
 from molecule_core.agent.words import facts_of, said
 from molecule_core.client.api import ApiError
-from molecule_core.client.threads import Accepted, Threads
+from molecule_core.client.threads import Threads
 from molecule_core.wire import markup
 from molecule_core.wire.inbox import InboxMessage
+from molecule_core.wire.threads import TurnTaken
 
 _log = logging.getLogger("molecule.engine")
 _LOOK_SECONDS = 20.0
 _MOST_ROUNDS, _MOST_KNOWN = 100, 1000
+_MOST_NAME = 100
 _CLOSED = "thread_closed"
 
 
@@ -40,6 +43,7 @@ class Mailroom:
         inbox: Inbox,
         threads: Threads,
         conversations: Conversations,
+        decisions: Decisions,
         *,
         patience: Patience,
         settings: dict[str, Any],
@@ -48,6 +52,7 @@ class Mailroom:
         self._inbox = inbox
         self._threads = threads
         self._conversations = conversations
+        self._decisions = decisions
         self._patience = patience
         self._settings = settings
         self._busy: dict[Key, asyncio.Task[None]] = {}
@@ -94,7 +99,7 @@ class Mailroom:
 
     async def _handle(self, entry: Entry) -> None:
         message = entry.message
-        if message.intent == "ack":  # nothing is said to it: two agents would thank each other for ever
+        if message.intent == "ack" or await self._is_known(message):
             await self._settle(entry)
             return
         try:
@@ -111,7 +116,13 @@ class Mailroom:
             await self._report(message, f"it could not be given to a thread: {line(str(error), 300)}")
         await self._settle(entry)
 
-    async def _accepted(self, message: InboxMessage) -> tuple[str, Accepted]:
+    async def _is_known(self, message: InboxMessage) -> bool:
+        """Whether a message brings only a decision that the call which waited for it has heard. (Nothing is said to an
+        `ack` either: two agents would thank each other for ever.)"""
+        is_decision = message.kind == DECIDED and message.intent != "request"
+        return is_decision and await self._decisions.heard(message.approval_id)
+
+    async def _accepted(self, message: InboxMessage) -> tuple[str, TurnTaken]:
         """The turn of a message: made now, or when it came before. Raises ApiError."""
         errand = self._conversations.thread_for(errand_of(message)) if errand_of(message) else None
         if errand is not None:
@@ -134,7 +145,7 @@ class Mailroom:
             self._conversations.anew(conversation)
         raise AssertionError(f"{_MOST_ROUNDS} threads of one conversation are closed")
 
-    async def _turn_in(self, thread_id: str, message: InboxMessage) -> Accepted:
+    async def _turn_in(self, thread_id: str, message: InboxMessage) -> TurnTaken:
         """A second message of a conversation waits for its own turn: each has an answer of its own."""
         given = input_of(message)
         return await self._patience.answer(
@@ -200,14 +211,20 @@ class Mailroom:
 
 
 def input_of(message: InboxMessage) -> list[dict[str, Any]]:
-    """A message as the input of a turn: a person's words are the user's, another agent's never."""
-    if (told := message.instructions) is not None:
-        text = markup.channel(facts_of(message), visible(told.text), visible(message.text))
-    else:
-        text = said(message)
+    """A message as the input of a turn: a person's words are the user's, another agent's never. How to answer it is
+    the platform's to say."""
+    told = message.instructions
     if not message.peer_id:
-        return [{"type": "user_message", "text": text, "author": message.user_name or "user"}]
-    return [{"type": "peer_message", "text": text, "author": message.peer_id}]
+        how = None if told is None else markup.channel(facts_of(message), visible(told.text), visible(message.text))
+        return [_text(how or said(message))]
+    peer = line(f"{message.peer_name} ({message.peer_id})" if message.peer_name else message.peer_id, _MOST_NAME)
+    how = "" if told is None else visible(told.text)
+    words_of = {**_text(visible(message.text) or "(no text)"), "peer": peer}
+    return [*([_text(how)] if how else []), words_of]
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
 async def end_in(threads: Threads, thread_id: str, turn_id: str) -> End | None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from molecule_core.client.threads import SightItem
+from molecule_core.wire.threads import SightItem
 
 SCRIPTED = "scripted"
 """The provider whose model is a file of rules."""

@@ -12,10 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from molecule_core.agent.config import BadConfiguration, Configuration
 from molecule_core.agent.engine import Engine
-from molecule_core.agent.engines.conversations import Conversations, errand_in
-from molecule_core.agent.engines.driving import Driver, Hands
+from molecule_core.agent.engines.conversations import Conversations, errand_in, is_settled
+from molecule_core.agent.engines.decisions import Decisions
+from molecule_core.agent.engines.driving import ASKS, Driver, Hands
 from molecule_core.agent.engines.leave import Gate
 from molecule_core.agent.engines.mailing import Mailroom
 from molecule_core.agent.engines.models import NoModel
@@ -34,6 +37,8 @@ from molecule_core.client.threads import Threads
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.ground.version import VERSION
+from molecule_core.wire.mcp import Calling, Outcome
+from molecule_core.wire.toolspec import ToolSpec
 
 _log = logging.getLogger("molecule.engine")
 STOPPED, FAILED, REFUSED = 0, 1, 3
@@ -75,9 +80,9 @@ class Agent:
             refused=self._refused,
             tools=self._toolbox.names,
         )
-        self.call = self._engine.call
         self._seat: Membership = next(iter(self._engine.seats))
         self._threads = Threads(self._seat.api, self._seat.id)
+        self._decisions = Decisions()
         self._conversations = Conversations(config.state, self._seat.id)
         self._gate = Gate(
             own.approval_rules,
@@ -86,6 +91,7 @@ class Agent:
             clock=clock,
             wait_seconds=own.approval_wait_seconds,
             asked=self._conversations.expects,
+            decisions=self._decisions,
         )
         sampler = Sampler(
             clock=clock,
@@ -100,14 +106,17 @@ class Agent:
             self._engine.inbox,
             self._threads,
             self._conversations,
+            self._decisions,
             patience=self._patience,
             settings={"model": own.model, **({"effort": own.effort} if own.effort else {})},
         )
         hands = Hands(self._threads, self._opener, sampler, self._toolbox, self._gate, self._patience, ids, own)
-        owner = _owner(config.state, ids)
-        self._driver = Driver(hands, owner, prompt=lambda: self._prompt, ended=self._mail.ended)
+        self._owner = _owner(config.state, ids)
+        self._driver = Driver(hands, self._owner, prompt=lambda: self._prompt, ended=self._mail.ended)
         self._prompt: Prompt | None = None
         self._told = asyncio.Event()
+        self._looked = False
+        """It is known what an earlier life has left."""
         self._driving: dict[str, asyncio.Task[None]] = {}
         self._end: asyncio.Future[int] | None = None
 
@@ -222,17 +231,22 @@ class Agent:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _drive(self) -> None:
-        """Has every thread driven in which something is to be done."""
+        """Has every thread driven in which something is to be done: first what an earlier life has left."""
         while True:
-            found = await self._patience.answer(lambda: self._threads.work(wait=_HOLD_SECONDS))
+            found = await self._work(0 if not self._looked else _HOLD_SECONDS)
             fresh = [each for each in found if each not in self._driving]
             for each in fresh:
                 self._driving[each] = task = asyncio.create_task(self._driver.drive(each))
                 task.add_done_callback(partial(self._driven, each))
+            self._looked = True
             if found and not fresh:  # they wait for a turn that runs
                 running = [self._driving[each] for each in found if each in self._driving]
                 if running:
                     await self._clock.wait(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED), _FULL_SECONDS)
+
+    async def _work(self, wait: int) -> list[str]:
+        owner, own_too = self._owner, not self._looked
+        return await self._patience.answer(lambda: self._threads.work(owner, wait=wait, own_too=own_too))
 
     def _driven(self, thread_id: str, task: "asyncio.Task[None]") -> None:
         self._driving.pop(thread_id, None)
@@ -246,17 +260,26 @@ class Agent:
         """Until nothing waits and nothing is worked on."""
         await self._seat.looked.wait()
         while True:
-            if self._rests() and not await self._patience.answer(lambda: self._threads.work(0)) and self._rests():
+            if self._looked and self._rests() and not await self._work(0) and self._rests():
                 return
             await self._patience.pause(_LOOK_SECONDS)
 
     # -- tools ---------------------------------------------------------------------------------------------------------
 
+    async def call(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
+        """Runs a tool of the registry. Raises ToolError."""
+        if spec.name != ASKS:
+            return await self._engine.call(spec, arguments, calling)
+        with self._decisions.asking():
+            outcome = await self._engine.call(spec, arguments, calling)
+            self._decisions.told(str(outcome.structured.get("approval_id")), settled=is_settled(outcome.structured))
+        return outcome
+
     async def _collab(self, thread_id: str, tool: str, call_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
         return await self._threads.agents(thread_id, tool.partition("_")[0], call_id, given)
 
     def _gave(self, call: Call, told: dict[str, Any]) -> None:
-        if errand := errand_in(call.tool, told):
+        if not is_settled(told) and (errand := errand_in(call.tool, told)):
             self._conversations.expects(errand, call.thread_id)
 
 

@@ -24,8 +24,8 @@ from molecule_core.agent.engines.models import (
 from molecule_core.agent.neutral import line
 from molecule_core.agent.own_files import Unreadable, read_own
 from molecule_core.agent.plain_yaml import MOST_BYTES, BadYaml, read_yaml
-from molecule_core.client.threads import SightItem
 from molecule_core.wire.prompts import tokens_of
+from molecule_core.wire.threads import SightItem
 
 Kind = Literal["message", "result", "note"]
 _NAME = re.compile(r"\{([a-z_][a-z0-9_]*)\}")

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from molecule_core.agent.engines.settings import Budget
-from molecule_core.client.threads import Sight, SightItem
+from molecule_core.wire.threads import Sight, SightItem
 
 Status = Literal["completed", "failed", "interrupted"]
 

@@ -1,0 +1,274 @@
+"""`molecule agent run` over a real server and a scripted provider: what arrives at the model is what the log says."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from molecule_core.agent.engines import words
+from molecule_core.agent.engines.encoding import OPENING, messages_of
+from tests.agent.agents import KEY, Watcher, command, home, living, long
+from tests.agent.model_endpoint import Asked, Endpoint, Reply, endpoint
+from tests.journeys.patience import bounded
+from tests.requirements import requirement
+from tests.running import Running, Seat
+
+pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
+PEERS: tuple[tuple[str, str, dict[str, Any]], ...] = (("c1", "list_peers", {}),)
+DONE = Reply("done")
+
+
+async def asked(person: Any, seat: Seat, text: str) -> str:
+    """A person says something; the id of the message."""
+    return str((await person.send(seat.id, text))["activity_id"])
+
+
+def firsts(at: Endpoint) -> set[str]:
+    """The first message of each request, and the key under which its prompt is kept warm."""
+    return {f"{each.body['messages'][0]} {each.body.get('prompt_cache_key')}" for each in at.asked}
+
+
+def texts(request: Asked) -> str:
+    """All that a request shows."""
+    return "\n".join(str(each["content"]) for each in request.body["messages"])
+
+
+@requirement("AR2", "AR4", "AR8")
+async def test_messages_become_turns_of_one_thread_and_each_request_is_its_log_byte_for_byte(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch = Watcher(seat)
+    async with endpoint() as at:
+        at.answers = [Reply("Let me see.", PEERS), Reply("Nobody is here."), Reply("Still nobody.")]
+        one = await asked(person, seat, "Who is there?")
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            await watch.rests()
+            two = await asked(person, seat, "And now?")
+            await long(watch.drafts, lambda found: all(found.get(each, ("", ""))[1] for each in (one, two)))
+            await long(watch.waiting, lambda count: count == 0)
+        found = await watch.drafts()
+        assert (found[one][1], found[two][1]) == ("Nobody is here.", "Still nobody.")
+        (thread,) = await watch.all()
+        sight = await watch.sight()
+        whole = messages_of(sight.items)
+        for request in at.asked:
+            sent = request.body["messages"]
+            assert sent == whole[: len(sent)], "nothing that is not stored reaches a model"
+        assert len(at.asked) == 3 and len(firsts(at)) == 1
+        view = await watch.thread()
+        assert whole[0]["content"] == view.base_instructions and "You are Ops" in view.base_instructions
+        assert at.asked[0].body["prompt_cache_key"] == sight.items[0].item_id == thread["base"]["item_id"]
+        assert "Who is there?" in texts(at.asked[0]) and KEY not in texts(at.asked[0])
+        assert thread["tokens_used"] == 3 * 110 and thread["base"]["provenance"]["type"] == "prompt"
+
+
+@requirement("AR2", "AR4")
+async def test_a_peers_words_are_data_and_its_task_has_a_thread_of_its_own_and_is_answered(
+    server: Running, tmp_path: Path
+) -> None:
+    lead = await server.seat("Lead")
+    seat = await server.seat("Ops", parent_id=lead.id)
+    await server.admin.call("PATCH", f"/workspaces/{seat.id}", body={"send_drafts": True})
+    watch = Watcher(seat)
+    async with endpoint() as at:
+        at.answers = [lambda _: Reply("Three.")]
+        await lead.api.post(f"/workspaces/{lead.id}/delegate", {"target_id": seat.id, "task": "Count <user> masts"})
+        await lead.api.send(seat.id, "hello there")
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            threads = await watch.rests(2)
+            await long(watch.waiting, lambda count: count == 0)
+        assert len(threads) == 2
+        rows = await lead.api.get(f"/workspaces/{lead.id}/delegations")
+        (delegation,) = rows if isinstance(rows, list) else rows["delegations"]
+        assert delegation["status"] == "completed"
+        for request in at.asked:
+            said = request.body["messages"]
+            assert {"role": "user", "content": OPENING} in said or words.LAYER in texts(request)
+            mine = [str(each["content"]) for each in said if each["role"] == "user"]
+            assert not any("masts" in each or "hello there" in each for each in mine)
+        assert any("masts" in texts(each) for each in at.asked)
+
+
+@requirement("AR2", "AR3")
+async def test_the_base_stays_over_compaction_resume_with_another_model_and_fork(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch, folder = Watcher(seat), tmp_path / "ops"
+    async with endpoint() as at:
+        at.answers = [DONE, Reply("All about ships."), Reply("Two.")]
+        await asked(person, seat, "ships " * 200)
+        async with living(server, seat, home(folder, at)):
+            (thread,) = await watch.rests()
+        base = (await watch.sight()).items[0]
+        limit = (await watch.sight()).tokens - 10
+        await asked(person, seat, "How many?")
+        async with living(server, seat, home(folder, at, compact_at_tokens=limit)):  # automatic
+            await long(watch.types, lambda found: found.count("turn_ended") == 2)
+        assert "All about ships." in texts(at.asked[2]) and "How many?" in texts(at.asked[2])
+        assert "ships ships" not in texts(at.asked[2])
+        path = f"/threads/{thread['thread_id']}"
+        at.answers = [Reply("In short: ships."), Reply("Blue."), Reply("Red.")]
+        async with living(server, seat, home(folder, at)):
+            await person.post(f"{path}/compact")
+            await long(watch.types, lambda found: found.count("compaction") == 2)
+            await long(watch.types, lambda found: found.count("turn_ended") == 3)
+            resumed = await person.post(f"{path}/resume", {"model": "openai:another"})
+            assert resumed["model"] == "openai:another"
+            await person.post(f"{path}/turns", {"input": "Which colour?"})
+            await long(watch.types, lambda found: found.count("turn_ended") == 4)
+            fork = await person.post(f"{path}/fork", {})
+            await person.post(f"/threads/{fork['thread_id']}/turns", {"input": "Really?"})
+            await watch.rests(2)
+        assert len(firsts(at)) == 1 and base.item_id in firsts(at).pop()
+        assert [each.body["model"] for each in at.asked] == ["scripted"] * 4 + ["another"] * 2
+        assert "In short: ships." in texts(at.asked[4]) and "Which colour?" in texts(at.asked[5])
+        forked = messages_of((await watch.threads.sight(fork["thread_id"])).items)
+        assert at.asked[5].body["messages"] == forked[:-1]
+
+
+@requirement("AR3", "AR4", "AR8")
+async def test_killed_in_the_middle_it_goes_on_where_it_was_and_answers_once(server: Running, tmp_path: Path) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch, folder = Watcher(seat), tmp_path / "ops"
+    async with endpoint() as at:
+        home(folder, at)
+        at.answers = [Reply("Let me see.", PEERS), DONE, DONE]
+        message = await asked(person, seat, "Who is there?")
+        async with command(server, seat, folder) as life:
+            await life_until(at, 1)
+            at.gate = asyncio.Event()  # the second request gets no answer in this life
+            await life_until(at, 2)
+            life.send(signal.SIGKILL)
+            await life.ended()
+        at.gate.set()
+        before = await watch.types()
+        assert before.count("tool_output") == 1 and "turn_ended" not in before
+        async with command(server, seat, folder, "--once") as life:
+            assert await life.ended() == 0, life.said
+        after = await watch.types()
+        assert after[: len(before)] == before
+        assert [after.count(each) for each in ("tool_call", "tool_output", "turn_ended")] == [1, 1, 1]
+        assert (await watch.drafts())[message][1] == "done" and await watch.waiting() == 0
+        assert len(firsts(at)) == 1
+        assert at.asked[2].body["messages"] == at.asked[1].body["messages"]
+        assert KEY not in life.said
+
+
+async def life_until(at: Endpoint, count: int) -> None:
+    """Until so many requests have arrived."""
+    async with asyncio.timeout(60):
+        while len(at.asked) < count:
+            at.came.clear()
+            await at.came.wait()
+
+
+@requirement("AR3")
+async def test_a_person_steers_and_stops_a_turn_while_the_model_thinks(server: Running, tmp_path: Path) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch = Watcher(seat)
+    async with endpoint() as at:
+        at.answers = [Reply("A it is"), Reply("B it is"), DONE]
+        at.gate = asyncio.Event()
+        await asked(person, seat, "A or B?")
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            await bounded(life_until(at, 1))
+            (thread,) = await watch.all()
+            path = f"/threads/{thread['thread_id']}"
+            told = await person.post(f"{path}/turns", {"input": "No, B.", "mode": "steer"})
+            assert told["joined"]
+            at.gate.set()
+            await long(watch.types, lambda found: "turn_ended" in found)
+            assert texts(at.asked[1]).rstrip().endswith("A it is") and "No, B." in texts(at.asked[1])
+            at.gate.clear()
+            await person.post(f"{path}/turns", {"input": "Think of C."})
+            await bounded(life_until(at, 3))
+            await person.post(f"{path}/interrupt")
+            found = await long(watch.types, lambda found: found.count("turn_ended") == 2)
+            assert found[-1] == "turn_ended" and "agent_message" not in found[found.index("turn_ended") :]
+            at.gate.set()
+
+
+@requirement("AR5")
+async def test_a_rule_of_the_agents_own_asks_a_person_before_the_act_and_the_act_is_what_was_approved(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch = Watcher(seat)
+    speak = (("c1", "send_message_to_user", {"message": "The ship is late"}),)
+    rules = [{"action": "call:send_message_*"}]
+    async with endpoint() as at:
+        at.answers = [Reply("", speak), DONE, Reply("", speak), DONE]
+        await asked(person, seat, "Tell me")
+        async with living(server, seat, home(tmp_path / "ops", at, approval_rules=rules)):
+            item = await pending(person)
+            said = await person.get(f"/workspaces/{seat.id}/chat-history")
+            assert not [each for each in said["messages"] if each["role"] == "agent"]
+            (thread,) = await watch.all()
+            assert thread["active_flags"] == ["waiting_on_approval"]
+            await decide(person, item, "approve")
+            (thread,) = await watch.rests()
+            assert thread["active_flags"] == []
+            said = await person.get(f"/workspaces/{seat.id}/chat-history")
+            assert [each["content"] for each in said["messages"] if each["role"] == "agent"] == ["The ship is late"]
+            await asked(person, seat, "Tell me again")
+            await decide(person, await pending(person), "deny")
+            await long(watch.types, lambda found: found.count("turn_ended") == 2)
+            again = await person.get(f"/workspaces/{seat.id}/chat-history")
+            assert len([each for each in again["messages"] if each["role"] == "agent"]) == 1
+            assert "was denied" in texts(at.asked[3])
+
+
+async def pending(person: Any) -> dict[str, Any]:
+    """The approval that waits for a person."""
+    found = await long(lambda: person.get("/approvals/pending"), lambda page: page["approvals"])
+    item: dict[str, Any] = found["approvals"][0]
+    return item
+
+
+async def decide(person: Any, item: dict[str, Any], decision: str) -> None:
+    """A person decides."""
+    path = f"/workspaces/{item['workspace_id']}/approvals/{item['approval_id']}/decide"
+    about = {"revision": item["revision"], "action_hash": item["action_hash"]}
+    await person.post(path, {"decision": decision, **about})
+
+
+@requirement("AR6")
+async def test_a_changed_card_is_told_once_to_a_running_thread_and_is_in_the_base_of_the_next(
+    server: Running, tmp_path: Path
+) -> None:
+    lead, person = await server.seat("Lead"), await server.person()
+    seat, peer = await server.seat("Ops", parent_id=lead.id), await server.seat("Maps", parent_id=lead.id)
+    await card(peer, "Draws maps")
+    watch = Watcher(seat)
+    async with endpoint() as at:
+        at.answers = [lambda _: DONE]
+        await asked(person, seat, "one")
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            await watch.rests()
+            await card(peer, "Paints <b>pictures</b>")
+            prompts = f"/workspaces/{seat.id}/prompt"
+            await long(lambda: seat.api.get(prompts), lambda told: "Paints" in str(told["build"]))
+            for number, text in enumerate(("two", "three"), 2):
+                await asked(person, seat, text)
+                await long(watch.types, lambda found, number=number: found.count("turn_ended") == number)
+            await peer.api.send(seat.id, "hello")
+            await watch.rests(2)
+        running, fresh = [(await watch.threads.get(each["thread_id"])) for each in await watch.all()]
+        assert "Draws maps" in running.base_instructions and "Paints" not in running.base_instructions
+        assert "Paints" in fresh.base_instructions and "Draws maps" not in fresh.base_instructions
+        notes = [each for each in (await watch.sight()).items if each.type == "context_note"]
+        assert len(notes) == 1 and notes[0].text.startswith("peers changed: ") and "Paints" in notes[0].text
+        assert "Paints" not in texts(at.asked[0]) and texts(at.asked[1]).count("Paints") == 1
+        assert len({str(each.body["messages"][0]) for each in at.asked[:3]}) == 1
+        others = [each for each in (await watch.sight(1)).items if each.type == "context_note"]
+        assert others == []
+
+
+async def card(seat: Seat, description: str) -> None:
+    """An agent says what it is for."""
+    body = {"id": seat.id, "delivery_mode": "poll", "agent_card": {"name": seat.name, "description": description}}
+    await seat.api.post("/registry/register", body)
