@@ -272,3 +272,55 @@ async def card(seat: Seat, description: str) -> None:
     """An agent says what it is for."""
     body = {"id": seat.id, "delivery_mode": "poll", "agent_card": {"name": seat.name, "description": description}}
     await seat.api.post("/registry/register", body)
+
+
+@requirement("AR4")
+async def test_a_result_comes_to_the_thread_that_asked_and_a_closed_or_spent_thread_is_followed_by_another(
+    server: Running, tmp_path: Path
+) -> None:
+    lead, person = await server.seat("Lead"), await server.person()
+    seat, peer = await server.seat("Ops", parent_id=lead.id), await server.seat("Maps", parent_id=lead.id)
+    await card(peer, "Draws maps")
+    watch = Watcher(seat)
+    give = (("c1", "delegate_task_async", {"workspace_id": peer.id, "task": "Draw the coast"}),)
+    async with endpoint() as at:
+        at.answers = [Reply("", give), Reply("It is under way."), Reply("Here it is."), DONE, DONE]
+        first = await asked(person, seat, "I need a map")
+        async with living(server, seat, home(tmp_path / "ops", at, budget={"thread": 400})):
+            (thread,) = await watch.rests()
+            rows = await long(lambda: peer.api.claim(peer.id, wait=0), len)
+            part = {"role": "agent", "parts": [{"kind": "text", "text": "a coast"}]}
+            message = {**part, "metadata": {"in_reply_to": rows[0]["id"]}}
+            envelope = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"message": message}}
+            await peer.api.post(f"/workspaces/{seat.id}/a2a", envelope)
+            await long(watch.types, lambda found: found.count("turn_ended") == 2)
+            assert "a coast" in texts(at.asked[2]) and len(await watch.all()) == 1
+            assert (await watch.drafts())[first][1] == "It is under way."
+            await person.post(f"/threads/{thread['thread_id']}/close")
+            await asked(person, seat, "Another map")
+            await watch.rests(2)
+            assert "I need a map" not in texts(at.asked[3])
+            at.answers = [Reply("so much", usage=(390, 10)), DONE]
+            for number in (3, 4):
+                await asked(person, seat, f"map {number}")
+                await long(watch.waiting, lambda count: count == 0)
+            assert len(await watch.rests(3)) == 3 and "map 3" not in texts(at.asked[5])
+
+
+@requirement("AR4")
+async def test_a_turn_that_fails_is_told_in_the_log_and_its_message_stays_open(server: Running, tmp_path: Path) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch = Watcher(seat)
+    async with endpoint() as at:
+        at.answers = [Reply(status=401), DONE]
+        message = await asked(person, seat, "hello")
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            await watch.rests()
+            await long(watch.waiting, lambda count: count == 0)
+            rows = await seat.api.get(f"/workspaces/{seat.id}/activity", type="error", limit=10)
+            assert (
+                rows[0]["request_body"] == {"activity_id": message} and "AuthenticationError" in rows[0]["error_detail"]
+            )
+            assert (await watch.drafts())[message] == ("open", "") and KEY not in str(rows)
+            again = await asked(person, seat, "hello again")
+            await long(watch.drafts, lambda found: found.get(again, ("", ""))[1] == "done")

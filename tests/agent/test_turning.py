@@ -160,13 +160,13 @@ def test_any_log_becomes_a_chat_in_which_each_output_stands_behind_its_call_and_
 def test_a_script_does_what_its_first_fitting_rule_says_about_the_newest_thing() -> None:
     script = Script(
         rules=[
-            Rule(on="result", tool="look", acts=[Act(say="{result_look}, and {message}")]),
+            Rule(when="result", tool="look", acts=[Act(say="{result_look}, and {message}")]),
             Rule(
                 matches="at (?P<place>[a-z]+)",
                 not_called=["look"],
                 acts=[Act(call="look", arguments={"at": ["{place}"]})],
             ),
-            Rule(on="note", matches="summary", acts=[Act(say="short: {text}")]),
+            Rule(when="note", matches="summary", acts=[Act(say="short: {text}")]),
         ]
     )
     ask = item(1, "user", "look at home {here}")

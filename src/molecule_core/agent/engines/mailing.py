@@ -15,14 +15,14 @@ from molecule_core.agent.cursors import Fenced
 from molecule_core.agent.engines import words
 from molecule_core.agent.engines.conversations import DECIDED, Conversations, conversation_of, errand_of
 from molecule_core.agent.engines.decisions import Decisions
-from molecule_core.agent.engines.patience import Patience
+from molecule_core.agent.engines.patience import Patience, is_spent
 from molecule_core.agent.engines.turning import End
 from molecule_core.agent.inbox import Entry, Inbox, Key
 from molecule_core.agent.membership import Membership
 from molecule_core.agent.neutral import line, visible
 from molecule_core.agent.words import facts_of, said
 from molecule_core.client.api import ApiError
-from molecule_core.client.threads import Threads
+from molecule_core.client.threads import Thread, Threads
 from molecule_core.wire import markup
 from molecule_core.wire.inbox import InboxMessage
 from molecule_core.wire.threads import TurnTaken
@@ -35,7 +35,8 @@ _CLOSED = "thread_closed"
 
 
 class Mailroom:
-    """One seat's mail. `settings`: with what its threads are started."""
+    """One seat's mail. `settings`: with what its threads are started; `most_tokens`: a thread that has used so many is
+    followed by another one."""
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Mailroom:
         *,
         patience: Patience,
         settings: dict[str, Any],
+        most_tokens: int | None,
     ) -> None:
         self._seat = seat
         self._inbox = inbox
@@ -55,6 +57,7 @@ class Mailroom:
         self._decisions = decisions
         self._patience = patience
         self._settings = settings
+        self._most = most_tokens
         self._busy: dict[Key, asyncio.Task[None]] = {}
         self._ends: dict[str, asyncio.Future[End]] = {}
         self._known: OrderedDict[str, End] = OrderedDict()
@@ -137,13 +140,16 @@ class Mailroom:
                 lambda: self._threads.start(key, developer=words.LAYER, **self._settings)  # noqa: B023
             )
             try:
-                if not thread.closed:
+                if not thread.closed and not self._is_spent(thread):
                     return thread.thread_id, await self._turn_in(thread.thread_id, message)
             except ApiError as error:
-                if error.code != _CLOSED:
+                if error.code != _CLOSED and not is_spent(error):
                     raise
             self._conversations.anew(conversation)
         raise AssertionError(f"{_MOST_ROUNDS} threads of one conversation are closed")
+
+    def _is_spent(self, thread: Thread) -> bool:
+        return self._most is not None and thread.tokens_used >= self._most
 
     async def _turn_in(self, thread_id: str, message: InboxMessage) -> TurnTaken:
         """A second message of a conversation waits for its own turn: each has an answer of its own."""

@@ -16,6 +16,13 @@ from molecule_core.ground.ids import Randomness
 T = TypeVar("T")
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
 _TOO_MANY, _TROUBLE = 429, 500
+LIMIT = "thread_limit"
+_PASSING = "thread_queue"
+
+
+def is_spent(error: ApiError) -> bool:
+    """Whether a limit is reached that no waiting changes: tokens, and not turns that wait."""
+    return error.code == LIMIT and error.problem.get("limit") != _PASSING
 
 
 class Patience:
@@ -34,7 +41,7 @@ class Patience:
             except NoAnswer:
                 pass
             except ApiError as error:
-                if error.status != _TOO_MANY and error.status < _TROUBLE:
+                if is_spent(error) or (error.status != _TOO_MANY and error.status < _TROUBLE):
                     raise
             await self.pause(back_off.next())
 

@@ -108,6 +108,7 @@ class Agent:
             self._conversations,
             self._decisions,
             patience=self._patience,
+            most_tokens=own.budget.thread,
             settings={"model": own.model, **({"effort": own.effort} if own.effort else {})},
         )
         hands = Hands(self._threads, self._opener, sampler, self._toolbox, self._gate, self._patience, ids, own)
@@ -276,7 +277,12 @@ class Agent:
         return outcome
 
     async def _collab(self, thread_id: str, tool: str, call_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        return await self._threads.agents(thread_id, tool.partition("_")[0], call_id, given)
+        """A tool about other threads; a wait is asked for again until it is over, however long the server holds it."""
+        verb = tool.partition("_")[0]
+        while True:
+            told = await self._patience.answer(lambda: self._threads.agents(thread_id, verb, call_id, given))
+            if told.get("call", {}).get("status") != _GOES_ON:
+                return told
 
     def _gave(self, call: Call, told: dict[str, Any]) -> None:
         if not is_settled(told) and (errand := errand_in(call.tool, told)):
@@ -284,6 +290,7 @@ class Agent:
 
 
 _HOLD_SECONDS = 25
+_GOES_ON = "inProgress"
 
 
 def _owner(state: Path, ids: Ids) -> str:

@@ -45,7 +45,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to do when the newest thing is of a kind and its text fits. `called`, `not_called`: tools that were called,
     or not, since the newest message; `tool`: whose result it is."""
 
-    on: Kind = "message"
+    when: Kind = "message"
     matches: str = ""
     tool: str | None = None
     called: list[str] = []
@@ -66,7 +66,7 @@ def read_script(folder: Path, path: str) -> Script:
         for rule in script.rules:
             re.compile(rule.matches)
             if any((each.say is None) == (each.call is None) for each in rule.acts):
-                raise NoModel(f"{path}: each thing to do has either `say` or `call`")
+                raise NoModel(f"the script {line(path)!r}: each thing to do has either `say` or `call`")
     except (Unreadable, BadYaml, msgspec.ValidationError, re.error) as error:
         raise NoModel(f"the script {line(path)!r} cannot be used: {line(str(error), 300)}") from None
     return script
@@ -135,7 +135,7 @@ def _since_message(items: Sequence[SightItem]) -> Sequence[SightItem]:
 
 def _fits(rule: Rule, news: SightItem, called: Sequence[str], since: Sequence[SightItem]) -> Mapping[str, str] | None:
     """What a rule has found by its names, if it fits."""
-    if rule.on != _kind(news) or not all(each in called for each in rule.called):
+    if rule.when != _kind(news) or not all(each in called for each in rule.called):
         return None
     if any(each in called for each in rule.not_called):
         return None

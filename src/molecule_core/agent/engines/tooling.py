@@ -114,6 +114,8 @@ class Toolbox:
         if spec.section == COLLAB:
             given = msgspec.to_builtins(spec.arguments(call.arguments))
             told = await self._collab(call.thread_id, spec.name, call.call_id, given)
+            if told.get("call", {}).get("status") == "failed":
+                raise ToolError(str(told["call"].get("reason") or "it failed"))
             return msgspec.json.encode(told).decode()
         try:
             outcome = await self._runs.call(spec, spec.arguments(call.arguments), _Calling(call))
