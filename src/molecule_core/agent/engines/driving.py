@@ -43,6 +43,7 @@ _log = logging.getLogger("molecule.engine")
 ASKS = "request_approval"
 STALE, OWNED = "stale_generation", "thread_owned"
 _OTHERS = (STALE, OWNED)
+_TOO_LONG = ". The thread does not fit into this model: set compact_at_tokens to less than it takes"
 
 
 class Hands(NamedTuple):
@@ -151,7 +152,9 @@ class _Life:
                         turn = await self._compact(turn, sight, step)
                     case Sample():
                         turn = await self._sample(turn, sight)
-            except (ModelError, NoModel) as error:
+            except ModelError as error:
+                turn = replace(turn, broken=f"{error.text}{_TOO_LONG if error.too_long else ''}")
+            except NoModel as error:
                 turn = replace(turn, broken=str(error))
             except Stopped:
                 continue

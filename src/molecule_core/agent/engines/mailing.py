@@ -23,6 +23,7 @@ from molecule_core.agent.neutral import line, visible
 from molecule_core.agent.words import facts_of, said
 from molecule_core.client.api import ApiError
 from molecule_core.client.threads import Thread, Threads
+from molecule_core.ground.clock import others_first
 from molecule_core.wire import markup
 from molecule_core.wire.inbox import InboxMessage
 from molecule_core.wire.threads import TurnTaken
@@ -80,10 +81,11 @@ class Mailroom:
         """Takes mail until it is cancelled. Raises what cannot be helped."""
         try:
             while True:
+                change = asyncio.ensure_future(self._inbox.change())
+                await others_first()  # it waits for news before anybody looks: what comes in between is not lost
                 for entry in list(self._inbox.entries()):
                     if entry.key not in self._busy:
                         self._take(entry)
-                change = asyncio.ensure_future(self._inbox.change())
                 await asyncio.wait([change, *self._busy.values()], return_when=asyncio.FIRST_COMPLETED)
                 change.cancel()
                 for task in [each for each in self._busy.values() if each.done()]:
@@ -155,7 +157,7 @@ class Mailroom:
         """A second message of a conversation waits for its own turn: each has an answer of its own."""
         given = input_of(message)
         return await self._patience.answer(
-            lambda: self._threads.turn(thread_id, given, key=message.activity_id, mode="queue")
+            lambda: self._threads.turn(thread_id, given, key=key_of(message), mode="queue")
         )
 
     async def _end_of(self, thread_id: str, turn_id: str) -> End:
@@ -216,17 +218,23 @@ class Mailroom:
             _log.warning("message %s may come once more: %s", id_, str(error) or "another process leads now")
 
 
+def key_of(message: InboxMessage) -> str:
+    """What makes a message one turn, however often it comes. Its reminder is another one: the first has not answered
+    it."""
+    return f"{message.activity_id}:reminder" if message.reminder else message.activity_id
+
+
 def input_of(message: InboxMessage) -> list[dict[str, Any]]:
     """A message as the input of a turn: a person's words are the user's, another agent's never. How to answer it is
     the platform's to say."""
     told = message.instructions
-    if not message.peer_id:
-        how = None if told is None else markup.channel(facts_of(message), visible(told.text), visible(message.text))
-        return [_text(how or said(message))]
+    if not message.peer_id and told is None:
+        return [_text(said(message))]
+    if not message.peer_id and told is not None:
+        return [_text(markup.channel(facts_of(message), visible(told.text), visible(message.text)))]
     peer = line(f"{message.peer_name} ({message.peer_id})" if message.peer_name else message.peer_id, _MOST_NAME)
-    how = "" if told is None else visible(told.text)
-    words_of = {**_text(visible(message.text) or "(no text)"), "peer": peer}
-    return [*([_text(how)] if how else []), words_of]
+    how = [] if told is None else [_text(visible(told.text))]
+    return [*how, {**_text(said(message)), "peer": peer}]
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.config import BadConfiguration, Configuration
 from molecule_core.agent.engine import Engine
 from molecule_core.agent.engines.conversations import Conversations, errand_in, is_settled
@@ -43,7 +44,7 @@ from molecule_core.wire.toolspec import ToolSpec
 _log = logging.getLogger("molecule.engine")
 STOPPED, FAILED, REFUSED = 0, 1, 3
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_LOOK_SECONDS, _FULL_SECONDS = 0.2, 1.0
+_LOOK_SECONDS, _FULL_SECONDS, _LONGEST_SECONDS = 0.2, 1.0, 30.0
 
 
 async def run(config: Configuration, folder: Path, environ: Mapping[str, str], *, once: bool) -> int:
@@ -200,6 +201,7 @@ class Agent:
         build = new.prompt.build(new.trigger)
         for warning in build.warnings:
             _log.warning("%s", line(warning, 500))
+        back_off = BackOff(_FULL_SECONDS, _LONGEST_SECONDS, self._randomness)
         while True:
             try:
                 await gatherer.tell(build)
@@ -208,7 +210,7 @@ class Agent:
                 _log.warning("the server does not know the prompt yet: %s", error)
                 if isinstance(error.__cause__, ApiError):
                     return
-            await self._patience.pause(_FULL_SECONDS)
+            await self._patience.pause(back_off.next())
 
     # -- work ----------------------------------------------------------------------------------------------------------
 

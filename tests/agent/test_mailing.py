@@ -1,0 +1,73 @@
+"""A message as the input of a turn, and which thread it belongs to."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from molecule_core.agent.engines.conversations import Conversations, conversation_of, errand_in, errand_of
+from molecule_core.agent.engines.decisions import Decisions
+from molecule_core.agent.engines.mailing import input_of, key_of
+from molecule_core.wire.envelope import Instructions
+from molecule_core.wire.inbox import InboxMessage
+from tests.clocks import settle
+from tests.requirements import requirement
+
+
+def message(**more: Any) -> InboxMessage:
+    """A person's words."""
+    known = {"kind": "user_message", "workspace_id": "w", "peer_id": "", "method": "", "activity_id": "a1", "ts": ""}
+    said = {"body": "do <b>it</b>", "text": "do <b>it</b>", "created_at": "", "user_name": "Ann"}
+    return InboxMessage(**{**known, **said, **more})
+
+
+@requirement("AR4")
+def test_a_person_is_the_user_a_peer_never_and_a_reminder_is_a_turn_of_its_own() -> None:
+    (own,) = input_of(message())
+    assert "peer" not in own and "do <b>it</b>" in own["text"] and "Ann" in own["text"]
+    known: dict[str, Any] = {"reply_args": {}, "stdout_warning": "", "docs_url": "", "available_tools": []}
+    known |= {"template": "t", "form": "full", "tokens": 9}
+    told = Instructions(reply_via="reply", reply_handle="h1", text="Answer with reply, handle h1.", **known)
+    (framed,) = input_of(message(instructions=told))
+    assert framed["text"].count("<instructions>") == 1 and "&lt;b&gt;" in framed["text"]
+    peer = message(kind="peer_agent", peer_id="w2", peer_name="Ma\nps", user_name="", instructions=told)
+    how, words = input_of(peer)
+    assert "peer" not in how and "it</b>" not in how["text"] and words["peer"] == "Ma ps (w2)"
+    assert "do <b>it</b>" in words["text"] and "h1" not in words["text"]
+    assert key_of(peer) == "a1" and key_of(replace(peer, reminder=True)) != "a1"
+
+
+@requirement("AR4")
+def test_conversations_keep_their_threads_and_what_was_asked_for_comes_back_to_who_asked(tmp_path: Path) -> None:
+    task = message(kind="delegation", peer_id="w2", delegation_id="d1")
+    result = message(kind="delegation_result", peer_id="w2", delegation_id="d2")
+    named = [conversation_of(each) for each in (message(), message(peer_id="w2"), task)]
+    assert named == ["person", "peer:w2", "task:d1"]
+    assert (errand_of(result), errand_of(task), errand_of(message())) == ("d2", "", "")
+    assert errand_of(message(kind="approval_decision", approval_id="p1")) == "p1"
+    assert (
+        errand_in("delegate_task_async", {"task_id": "d2"}) == "d2" and errand_in("list_peers", {"task_id": "d"}) == ""
+    )
+    known = Conversations(tmp_path, "w")
+    first = known.key_of("person")
+    known.expects("d2", "t1")
+    known.anew("person")
+    again = Conversations(tmp_path, "w")
+    assert again.thread_for("d2") == "t1" and again.thread_for("d1") is None
+    assert again.key_of("person") != first and again.key_of("peer:w2") == "peer:w2:1"
+
+
+@requirement("AR5")
+@pytest.mark.parametrize("settled", [True, False])
+async def test_a_decision_that_a_call_has_heard_needs_no_turn_even_if_its_message_comes_first(settled: bool) -> None:
+    import asyncio
+
+    decisions = Decisions()
+    assert not await decisions.heard("p1")
+    with decisions.asking():
+        early = asyncio.ensure_future(decisions.heard("p1"))
+        await settle()
+        assert not early.done()
+        decisions.told("p1", settled=settled)
+    assert await early is settled
