@@ -1,6 +1,9 @@
 """`molecule agent run` over a real server and a scripted provider: what arrives at the model is what the log says."""
 
 import asyncio
+import html
+import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,7 @@ from typing import Any
 import pytest
 
 from molecule_core.agent.engines import words
-from molecule_core.agent.engines.encoding import OPENING, messages_of
+from molecule_core.agent.engines.encoding import INCOMING, NOTE, NOTE_END, OPENING, messages_of
 from tests.agent.agents import KEY, Watcher, command, home, living, long
 from tests.agent.model_endpoint import Asked, Endpoint, Reply, endpoint
 from tests.journeys.patience import bounded
@@ -16,6 +19,7 @@ from tests.requirements import requirement
 from tests.running import Running, Seat
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent-run"
 PEERS: tuple[tuple[str, str, dict[str, Any]], ...] = (("c1", "list_peers", {}),)
 DONE = Reply("done")
 
@@ -33,6 +37,25 @@ def firsts(at: Endpoint) -> set[str]:
 def texts(request: Asked) -> str:
     """All that a request shows."""
     return "\n".join(str(each["content"]) for each in request.body["messages"])
+
+
+async def check_all_stored(watch: Watcher, at: Endpoint) -> None:
+    """Whatever any request has shown stands in a log, word for word; beside it are only the encoding's own signs."""
+    known = {OPENING}
+    for each in await watch.all():
+        for line in await watch.threads.items(each["thread_id"]):
+            known |= {str(line.entry[name]) for name in ("text", "summary") if name in line.entry}
+            if line.type == "tool_call":
+                known.add(f"{line.entry['tool']} {line.entry['arguments']}")
+    for request in at.asked:
+        for message in request.body["messages"]:
+            said = str(message["content"] or "").removeprefix(NOTE).removesuffix(NOTE_END)
+            if said.startswith("<peer_message "):
+                said = html.unescape(said.partition(">")[2].removesuffix("</peer_message>"))
+            assert not said or said in known, said
+            for call in message.get("tool_calls") or ():
+                name, arguments = call["function"]["name"], json.loads(call["function"]["arguments"])
+                assert name == INCOMING or f"{name} {arguments}" in known
 
 
 @requirement("AR2", "AR4", "AR8")
@@ -90,6 +113,7 @@ async def test_a_peers_words_are_data_and_its_task_has_a_thread_of_its_own_and_i
             mine = [str(each["content"]) for each in said if each["role"] == "user"]
             assert not any("masts" in each or "hello there" in each for each in mine)
         assert any("masts" in texts(each) for each in at.asked)
+        await check_all_stored(watch, at)
 
 
 @requirement("AR2", "AR3")
@@ -126,6 +150,7 @@ async def test_the_base_stays_over_compaction_resume_with_another_model_and_fork
         assert len(firsts(at)) == 1 and base.item_id in firsts(at).pop()
         assert [each.body["model"] for each in at.asked] == ["scripted"] * 4 + ["another"] * 2
         assert "In short: ships." in texts(at.asked[4]) and "Which colour?" in texts(at.asked[5])
+        await check_all_stored(watch, at)
         forked = messages_of((await watch.threads.sight(fork["thread_id"])).items)
         assert at.asked[5].body["messages"] == forked[:-1]
 
@@ -264,6 +289,7 @@ async def test_a_changed_card_is_told_once_to_a_running_thread_and_is_in_the_bas
         assert len(notes) == 1 and notes[0].text.startswith("peers changed: ") and "Paints" in notes[0].text
         assert "Paints" not in texts(at.asked[0]) and texts(at.asked[1]).count("Paints") == 1
         assert len({str(each.body["messages"][0]) for each in at.asked[:3]}) == 1
+        await check_all_stored(watch, at)
         others = [each for each in (await watch.sight(1)).items if each.type == "context_note"]
         assert others == []
 
@@ -324,3 +350,30 @@ async def test_a_turn_that_fails_is_told_in_the_log_and_its_message_stays_open(s
             assert (await watch.drafts())[message] == ("open", "") and KEY not in str(rows)
             again = await asked(person, seat, "hello again")
             await long(watch.drafts, lambda found: found.get(again, ("", ""))[1] == "done")
+
+
+@requirement("AR7", "AR8")
+async def test_the_example_answers_without_a_key_and_asks_before_it_interrupts_everybody(
+    server: Running, tmp_path: Path
+) -> None:
+    lead, person = await server.seat("Lead"), await server.person()
+    seat = await server.seat("Desk", parent_id=lead.id)
+    await server.let_broadcast(seat.id)
+    watch, folder = Watcher(seat), tmp_path / "desk"
+    shutil.copytree(EXAMPLE, folder)
+    who = await asked(person, seat, "Who can I ask?")
+    async with living(server, seat, folder):
+        await long(watch.drafts, lambda found: "Lead" in found.get(who, ("", ""))[1])
+        tell = await asked(person, seat, "Tell everybody: the printer is back")
+        item = await pending(person)
+        assert item["proposed"]["arguments"] == {"message": "the printer is back"}
+        await decide(person, item, "approve")
+        await long(watch.drafts, lambda found: found.get(tell, ("", ""))[1])
+    heard = await lead.api.claim(lead.id, wait=0)
+    assert "the printer is back" in str(heard)
+    calls = [
+        each.entry["tool"]
+        for each in await watch.threads.items((await watch.all())[0]["thread_id"])
+        if each.type == "tool_call"
+    ]
+    assert calls == ["list_peers", "broadcast_message"]

@@ -232,6 +232,16 @@ async def test_a_failing_model_is_asked_again_and_then_ends_the_turn_with_its_wo
 
 
 @requirement("AR3")
+async def test_a_thread_may_use_only_the_tools_that_it_has() -> None:
+    bench = Bench([PEERS], [SPEAK], "done")
+    bench.threads.tools = ["send_message_to_user"]
+    bench.threads.say("go")
+    assert await bench.drive() == End("completed", final="done")
+    assert [each.name for each in bench.model.seen[0].tools] == ["send_message_to_user"]
+    assert [name for name, _, _ in bench.ran] == ["send_message_to_user"]
+
+
+@requirement("AR3")
 async def test_a_thread_that_is_too_long_is_summarised_with_what_is_worked_on_word_for_word() -> None:
     bench = Bench("All about ships.", "Three masts.", compact_at_tokens=200, budget=Budget(turn=30))
     bench.threads.say("x" * 1000, "t0")

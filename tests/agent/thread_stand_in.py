@@ -40,6 +40,7 @@ class StandIn:
         self.lose = 0
         """So many answers get lost on the way back."""
         self.base = BASE
+        self.tools: list[str] | None = None
         self._keys: set[str] = set()
         self._write("base", None, {"text": BASE})
 
@@ -84,7 +85,7 @@ class StandIn:
             self.turn = msgspec.structs.replace(self.turn, status="running")
 
     async def get(self, thread_id: str) -> Thread:
-        return Thread(thread_id=thread_id, base_instructions=self.base)
+        return Thread(thread_id=thread_id, base_instructions=self.base, tools=self.tools)
 
     async def items(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[LogLine]:
         return self.lines[after : after + limit]

@@ -44,6 +44,7 @@ class Thread(Struct, frozen=True, kw_only=True):
     base_instructions: str = ""
     model: str | None = None
     effort: str | None = None
+    tools: list[str] | None = None
     closed: bool = False
     turn_id: str | None = None
     tokens_used: int = 0

@@ -182,7 +182,7 @@ class _Life:
         request = Request(
             model=name,
             items=sight.items,
-            tools=hands.toolbox.definitions(),
+            tools=hands.toolbox.definitions(thread.tools),
             effort=thread.effort or hands.config.effort,
             cache_key=sight.items[0].item_id if sight.items else "",
             may_call=may_call,
@@ -229,7 +229,7 @@ class _Life:
         if call.tool == ASKS:
             await self._waits(True)
         try:
-            done = await hands.toolbox.run(allowed)
+            done = await hands.toolbox.run(allowed, self._thread.tools)
         finally:
             if call.tool == ASKS:
                 await self._waits(False)

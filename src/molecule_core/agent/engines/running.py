@@ -221,6 +221,7 @@ class Agent:
     async def _live(self, once: bool) -> None:
         await self._until_leading()
         await self._told.wait()
+        _log.info("workspace %s: working with %s", self._seat.id, self._own.model)
         tasks = [asyncio.ensure_future(each) for each in (self._mail.run(), self._drive())]
         if once:
             tasks.append(asyncio.ensure_future(self._rest()))

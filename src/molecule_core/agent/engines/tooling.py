@@ -4,13 +4,14 @@ A call is keyed by its id in the thread: what the platform does by key is done o
 done it before. Above: driving. Below: the agent's own verbs; leave.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from molecule_core.agent.engines.models import ToolDef
+from molecule_core.agent.neutral import line
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.tools import TOOLS
@@ -81,9 +82,10 @@ class Toolbox:
         self._gave = gave
         self._most = most_bytes
 
-    def definitions(self) -> list[ToolDef]:
-        """What a model is told of them, always in the same order."""
-        return [ToolDef(spec.name, spec.description, spec.input_schema) for spec in self._specs.values()]
+    def definitions(self, only: Collection[str] | None) -> list[ToolDef]:
+        """What a model is told of them, always in the same order; `only`: those that its thread may use, None: all."""
+        mine = [spec for spec in self._specs.values() if only is None or spec.name in only]
+        return [ToolDef(spec.name, spec.description, spec.input_schema) for spec in mine]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -98,11 +100,12 @@ class Toolbox:
         keyed = spec.call.keyed if isinstance(spec.call, Route) else spec.name in _BY_KEY
         return spec.annotations.read_only or keyed or spec.section == COLLAB
 
-    async def run(self, call: Call) -> Done:
+    async def run(self, call: Call, only: Collection[str] | None) -> Done:
         """What a call gives; a refusal is told to the model."""
         spec = self._specs.get(call.tool)
-        if spec is None:
-            return Done(f"there is no tool {call.tool!r} here; you have {', '.join(self._specs)}", True)
+        if spec is None or (only is not None and spec.name not in only):
+            mine = ", ".join(each.name for each in self.definitions(only)) or "none"
+            return Done(f"there is no tool {line(call.tool)!r} here; you have {mine}", True)
         try:
             return Done(self._short(await self._run(spec, call)))
         except ToolError as error:
