@@ -150,7 +150,7 @@ async def test_a_call_is_in_the_log_before_it_is_run_and_every_request_is_the_lo
     for request in bench.model.seen:
         chat = messages_of(request.items)
         assert chat == whole[: len(chat)] and chat[0]["content"] == BASE
-    assert bench.threads.ended == [{"status": "completed", "final": "Nobody.", "seen": 8}]
+    assert bench.threads.ended == [{"status": "completed", "final": "Nobody.", "seen": 9}]
     assert [(name, call) for name, _, call in bench.ran] == [("list_peers", "c1")]
 
 
@@ -191,7 +191,7 @@ async def test_what_somebody_says_meanwhile_is_seen_at_the_next_step() -> None:
     bench.model.plan.insert(0, late)
     bench.threads.say("A or B?")
     assert await bench.drive() == End("completed", final="B it is")
-    assert [each.text for each in bench.model.seen[-1].items][1:] == ["A or B?", "no, B", "A it is"]
+    assert [each.text for each in bench.model.seen[-1].items][2:] == ["A or B?", "no, B", "A it is"]
 
 
 @requirement("AR3")
@@ -223,12 +223,23 @@ async def test_a_failing_model_is_asked_again_and_then_ends_the_turn_with_its_wo
     bench = Bench(ModelError("no such key", retryable=False))
     bench.threads.say("hi")
     assert await bench.drive() == End("failed", error="no such key")
-    assert bench.threads.ended == [{"status": "failed", "error": "no such key", "seen": 2}]
+    assert bench.threads.ended == [{"status": "failed", "error": "no such key", "seen": 3}]
     bench = Bench([ToolCall("c1", "no_such_tool", "{"), ToolCall("c1", "list_peers", "[]")], "sorry")
     bench.threads.say("hi")
     assert await bench.drive() == End("completed", final="sorry")
     said = [each.entry["text"] for each in bench.threads.lines if each.type == "tool_output"]
     assert "no tool" in said[0] and "not_an_object" in said[1] and not bench.ran
+
+
+@requirement("AR2", "AR3")
+async def test_a_thread_of_somebody_else_is_told_once_how_messages_come_to_it() -> None:
+    bench = Bench("one", "two")
+    del bench.threads.lines[1]
+    for number in ("t1", "t2"):
+        bench.threads.say("hi", number)
+        await bench.drive()
+    notes = [each.entry["text"] for each in bench.threads.lines if each.type == "context_note"]
+    assert notes == [words.LAYER]
 
 
 @requirement("AR3")
@@ -243,20 +254,21 @@ async def test_a_thread_may_use_only_the_tools_that_it_has() -> None:
 
 @requirement("AR3")
 async def test_a_thread_that_is_too_long_is_summarised_with_what_is_worked_on_word_for_word() -> None:
-    bench = Bench("All about ships.", "Three masts.", compact_at_tokens=200, budget=Budget(turn=30))
+    bench = Bench("All about ships.", "Three masts.", compact_at_tokens=400, budget=Budget(turn=30))
     bench.threads.say("x" * 1000, "t0")
     bench.threads.say("How many masts?")
     assert await bench.drive() == End("completed", final="Three masts.")
     assert bench.threads.types()[2:5] == ["context_note", "compaction", "usage"]
     first, second = bench.model.seen
     assert first.items[-1].text == words.COMPACT and not first.may_call and second.may_call
-    assert [each.type for each in second.items] == ["base", "compaction"]
+    assert [each.type for each in second.items] == ["base", "layer", "compaction"]
     assert first.items[0] == second.items[0] and first.cache_key == second.cache_key
-    assert "All about ships." in second.items[1].text and "How many masts?" in second.items[1].text
+    assert "All about ships." in second.items[2].text and "How many masts?" in second.items[2].text
     bench.model.plan[:] = ["Ships."]
     bench.threads.say("", "t2", "compact")
     assert await bench.drive() == End("completed")
-    assert [each.text for each in (await bench.threads.sight("th1")).items] == [BASE, words.summary_of("Ships.", [])]
+    shown = [each.text for each in (await bench.threads.sight("th1")).items]
+    assert shown == [BASE, words.LAYER, words.summary_of("Ships.", [])]
     bench.model.plan[:] = [[PEERS], [PEERS], "never"]
     bench.threads.say("Again", "t3")
     end = await bench.drive()

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from molecule_core.agent.engines import words
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.client.threads import Appended, LogLine, Thread
 from molecule_core.wire.prompts import tokens_of
@@ -18,6 +19,7 @@ from molecule_core.wire.threads import Claim, OpenTurn, Sight, SightItem
 BASE = "You are Ops."
 _ROLES = {
     "base": "developer",
+    "layer": "developer",
     "user_message": "user",
     "peer_message": "peer",
     "agent_message": "assistant",
@@ -43,6 +45,7 @@ class StandIn:
         self.tools: list[str] | None = None
         self._keys: set[str] = set()
         self._write("base", None, {"text": BASE})
+        self._write("layer", None, {"text": words.LAYER})
 
     def say(self, text: str, turn_id: str = "t1", trigger: Trigger = "user") -> None:
         """A turn is accepted and begun."""
@@ -61,7 +64,7 @@ class StandIn:
 
     def types(self) -> list[str]:
         """The log in short, without what it begins with."""
-        return [each.type for each in self.lines[1:]]
+        return [each.type for each in self.lines[2:]]
 
     def _write(self, kind: str, turn_id: str | None, entry: dict[str, Any]) -> None:
         self.lines.append(LogLine(ordinal=len(self.lines) + 1, type=kind, turn_id=turn_id, entry=entry))
@@ -115,7 +118,7 @@ class StandIn:
         last = next((each for each in reversed(shown) if each.type == "compaction"), None)
         if last is not None:
             upto = last.entry["upto"]
-            shown = [shown[0], last, *(each for each in shown[1:] if each.ordinal > upto and each is not last)]
+            shown = [*shown[:2], last, *(each for each in shown[2:] if each.ordinal > upto and each is not last)]
         items = [_item(each) for each in shown]
         return Sight(items, sum(each.tokens for each in items), len(self.lines))
 

@@ -103,7 +103,7 @@ class Driver:
         spent = Spent(before, thread.tokens_used, thread.tree_tokens_used or 0)
         turn = Turn(turn_id=turn_id, trigger=open_turn.trigger, spent=spent)
         life = _Life(hands, log, thread)
-        await life.tell_changes(self._prompt())
+        await life.tell(self._prompt())
         end, seen = await life.run(turn, self._bounds)
         await log.end(end.status, final=end.final, error=end.error, seen=seen)
         self._ended(turn_id, end)
@@ -124,14 +124,16 @@ class _Life:
         self._thread = thread
         self._ours: set[str] = set()
 
-    async def tell_changes(self, prompt: Prompt | None) -> None:
-        """A thread that was born with another prompt is told the difference, once."""
-        if prompt is None:
-            return
-        due = note_due(self._thread, (await self._log.sight()).items, prompt)
-        if due is not None:
-            origin, text = due
-            await self._log.append({"type": "context_note", "text": text, "origin": origin})
+    async def tell(self, prompt: Prompt | None) -> None:
+        """What the model must know beside what was said: how messages come to it here, and what has become different
+        of the prompt that its thread was born with. Each is told once, as long as it is in sight."""
+        items = (await self._log.sight()).items
+        due = [] if prompt is None else [note_due(self._thread, items, prompt)]
+        if not any(words.LAYER in each.text for each in items):
+            due.insert(0, (words.ORIGIN, words.LAYER))
+        notes = [{"type": "context_note", "text": each[1], "origin": each[0]} for each in due if each is not None]
+        if notes:
+            await self._log.append(*notes)
 
     async def run(self, turn: Turn, bounds: Bounds) -> tuple[End, int]:
         """Step by step until the end; how it ends, and up to where the log was regarded. Raises ApiError."""
