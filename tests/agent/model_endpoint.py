@@ -20,6 +20,8 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     breaks: bool = False
+    thought: str = ""
+    """Signed, as Anthropic's are."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,10 @@ def _anthropic(reply: Reply) -> Iterator[bytes]:
     message |= {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": spent, "output_tokens": 1}}
     yield _event("message_start", message=message)
     blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
+    if reply.thought:
+        thinking = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(reply.thought)]
+        signed = {"type": "signature_delta", "signature": "signed"}
+        blocks.append(({"type": "thinking", "thinking": "", "signature": ""}, [*thinking, signed]))
     if reply.text:
         deltas = [{"type": "text_delta", "text": piece} for piece in _pieces(reply.text)]
         blocks.append(({"type": "text", "text": ""}, deltas))

@@ -115,6 +115,8 @@ class Bench:
                 raise ToolError("used", "approval_used")
             self.approval["used"] = True
             return {}
+        if method == "GET" and more.get("query"):
+            return {"approvals": [{"action": "call:send_message_to_user", "used_at": self.approval.get("before")}]}
         if method == "POST":
             self.approval |= {"action": more["body"]["action"], "details": more["body"]["details"]}
         return _approval(self.approval)
@@ -301,6 +303,28 @@ async def test_without_a_yes_nothing_is_done_and_the_model_is_told_why(status: s
     await bench.drive()
     assert not bench.ran and not bench.approval.get("used") and output(bench).startswith("not done: ")
     assert ("a1" in output(bench)) is (status == "pending") and ("too early" in output(bench)) is (status == "denied")
+
+
+@requirement("AR5")
+@pytest.mark.parametrize(
+    ("rule", "before", "asks"),
+    [
+        (Rule(action="*", first_time=True), None, True),
+        (Rule(action="*", first_time=True), "yesterday", False),
+        (Rule(action="call:*", cost_above=10), None, True),  # nobody knows what it costs
+        (Rule(action="tool:send_*_user"), None, True),
+        (Rule(action="call:send"), None, False),
+        (Rule(action="call:*.*"), None, False),
+    ],
+)
+async def test_a_rule_holds_by_its_pattern_its_cost_and_what_was_approved_before(
+    rule: Rule, before: str | None, asks: bool
+) -> None:
+    bench = Bench([SPEAK], "done", rules=(rule,))
+    bench.approval["before"] = before
+    bench.threads.say("tell them")
+    await bench.drive()
+    assert bool(bench.approval.get("used")) is asks and len(bench.ran) == 1
 
 
 @requirement("AR5")

@@ -19,8 +19,12 @@ from molecule_core.agent.engines.models import (
     ToolDef,
     Usage,
 )
+from molecule_core.agent.engines.sampling import Sampler
+from molecule_core.ground.clock import SystemClock
+from molecule_core.ground.ids import Ids
 from molecule_core.wire.threads import SightItem
 from tests.agent.model_endpoint import Endpoint, Reply, endpoint
+from tests.clocks import SeededRandomness
 from tests.requirements import requirement
 
 KEY = "key-" + "k" * 24
@@ -140,6 +144,31 @@ async def test_words_of_other_agents_are_never_in_the_users_place(provider: str)
     assert NOTE in one[-2]["content"] and one[-1]["content"] == "go on"  # the output stands right behind its call
     assert "seen" in str(one[-3])
     assert at.asked[1].body["tool_choice"] in ("none", {"type": "none"})
+
+
+@requirement("AR1")
+async def test_signed_thoughts_go_back_to_their_provider_as_they_came() -> None:
+    async with endpoint() as at:
+        at.answers = [Reply(thought="Let me think.", calls=(("c1", "look", {}),)), Reply("yes")]
+        door = model("anthropic", at)
+        sampler = Sampler(
+            clock=SystemClock(),
+            ids=Ids(SystemClock(), SeededRandomness(1)),
+            randomness=SeededRandomness(1),
+            tries=1,
+            seconds=5,
+            parallel=1,
+        )
+        answer = await sampler.sample(door, Request(model="scripted", items=[BASE, ASK], tools=[LOOK]))
+        thought, call, usage = sampler.entries(answer, ())
+        assert (thought["type"], call["type"], usage["input"], usage["output"]) == ("reasoning", "tool_call", 100, 10)
+        shown = item("assistant", thought["text"], type="reasoning", data=thought["data"])
+        called = item("assistant", "", call_id="c1", tool="look", arguments={})
+        await sampled(door, [BASE, ASK, shown, called, item("tool", "seen", call_id="c1")])
+        await door.close()
+    blocks = at.asked[1].body["messages"][1]["content"]
+    assert blocks[0] == {"type": "thinking", "thinking": "Let me think.", "signature": "signed"}
+    assert blocks[1]["type"] == "tool_use"
 
 
 @requirement("AR1")

@@ -1,5 +1,8 @@
 """What config.yaml says of an agent of our own, the example among them, and whose key goes where."""
 
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,14 @@ def test_the_example_can_be_read_and_its_script_opened() -> None:
     assert home.tools and not home.warnings and config.approval_rules[0].action == "call:broadcast_message"
 
 
+@requirement("AR8")
+def test_neither_the_library_nor_the_web_framework_is_loaded_before_a_model_is_opened() -> None:
+    heavy = "('any_llm', 'openai', 'anthropic', 'pydantic', 'starlette', 'uvicorn')"
+    look = f"import sys, molecule_core.cli.agent; print([each for each in {heavy} if each in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == "[]"
+
+
 @requirement("AR1")
 def test_the_key_of_the_usual_provider_is_given_to_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[str, str | None, str | None]] = []
@@ -76,8 +87,6 @@ def test_the_key_of_the_usual_provider_is_given_to_no_other(monkeypatch: pytest.
 
 
 def _scripted(text: str) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "rules.yaml").write_text(text)
         Opener(Path(folder), {}, RunConfig(model="scripted:rules.yaml")).open("scripted:rules.yaml")
