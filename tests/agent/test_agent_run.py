@@ -14,7 +14,6 @@ from molecule_core.agent.engines import words
 from molecule_core.agent.engines.encoding import INCOMING, NOTE, NOTE_END, OPENING, messages_of
 from tests.agent.agents import KEY, Watcher, command, home, living, long
 from tests.agent.model_endpoint import Asked, Endpoint, Reply, endpoint
-from tests.journeys.patience import bounded
 from tests.requirements import requirement
 from tests.running import Running, Seat
 
@@ -200,7 +199,7 @@ async def test_a_person_steers_and_stops_a_turn_while_the_model_thinks(server: R
         at.gate = asyncio.Event()
         await asked(person, seat, "A or B?")
         async with living(server, seat, home(tmp_path / "ops", at)):
-            await bounded(life_until(at, 1))
+            await life_until(at, 1)
             (thread,) = await watch.all()
             path = f"/threads/{thread['thread_id']}"
             told = await person.post(f"{path}/turns", {"input": "No, B.", "mode": "steer"})
@@ -210,7 +209,7 @@ async def test_a_person_steers_and_stops_a_turn_while_the_model_thinks(server: R
             assert texts(at.asked[1]).rstrip().endswith("A it is") and "No, B." in texts(at.asked[1])
             at.gate.clear()
             await person.post(f"{path}/turns", {"input": "Think of C."})
-            await bounded(life_until(at, 3))
+            await life_until(at, 3)
             await person.post(f"{path}/interrupt")
             found = await long(watch.types, lambda found: found.count("turn_ended") == 2)
             assert found[-1] == "turn_ended" and "agent_message" not in found[found.index("turn_ended") :]
