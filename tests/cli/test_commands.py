@@ -121,6 +121,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "reply": ["HANDLE", "[TEXT]", "--workspace", "--progress"],
         "decline": ["HANDLE", "[TEXT]", "--workspace"],
         "bridge": ["command"],
+        "agent": ["run"],
         "instructions": ["list", "show", "set", "restore", "check", "preview", "assign", "canary", "figures"],
     }
     assert flags.keys() == VERBS.keys()
