@@ -1565,6 +1565,7 @@ export interface Collab {
   timed_out: boolean;
   reason: string | null;
   deadline: number | null;
+  since: number;
   mode: "all" | "any" | null;
   clamped: string | null;
   after: Record<string, number> | null;
