@@ -1566,6 +1566,7 @@ export interface Collab {
   timed_out: boolean;
   reason: string | null;
   deadline: number | null;
+  since: number;
   mode: "all" | "any" | null;
   clamped: string | null;
   after: Record<string, number> | null;

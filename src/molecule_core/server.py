@@ -19,6 +19,7 @@ from molecule_core.delegations.rules import OUTCOMES
 from molecule_core.delegations.steps import Ends
 from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.edges.agent_docs import AgentDocsEdge
+from molecule_core.edges.agents import AgentEdge
 from molecule_core.edges.app import App
 from molecule_core.edges.approvals import ApprovalEdge
 from molecule_core.edges.auth import Guards
@@ -315,7 +316,7 @@ class Server(Standing):
         writer = MemoryWriter(store, org, reader, clock=clock, ids=self._ids, limits=limits)
         return MemoryEdge(writer, reader, self._keys, KeyReader(store, clock=clock), org, limits=limits)
 
-    def _prompts(self, org: OrgReader) -> tuple[PromptEdge, ThreadEdge, EngineEdge]:
+    def _prompts(self, org: OrgReader) -> tuple[PromptEdge, ThreadEdge, EngineEdge, AgentEdge]:
         """What agents' prompts are made of, and the threads that begin with them."""
         limits, made, reader = self.settings.limits, self.threads, PromptReader(self.store, org)
         writer = PromptWriter(self.store, org, clock=self._clock, limits=limits)
@@ -323,6 +324,7 @@ class Server(Standing):
             PromptEdge(writer, reader, limits=limits),
             ThreadEdge(made.writer, made.reader, reader, org, limits=limits),
             EngineEdge(made.engines, made.reader, org, limits=limits),
+            AgentEdge(made.agents, made.waits, made.reader, org, limits=limits),
         )
 
     def _operations(

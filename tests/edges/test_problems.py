@@ -15,7 +15,7 @@ from molecule_core.ground import errors, refusals
 from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from tests.clocks import FakeClock
-from tests.edges import refused_approvals
+from tests.edges import refused_approvals, refused_threads
 from tests.endpoint.hosts import greeting, line_of, listening
 from tests.journeys.forms import place_of, upload
 from tests.journeys.patience import eventually
@@ -45,6 +45,7 @@ NOT_FROM_OUTSIDE = {
     "platform_unavailable": "takes a store that fails: shown with one planted, below",
     "fetch_failed": "told of a push, never answered: every way to it in tests/fetch",
     "not_taken": "takes an agent that fails again and again: tests/delivery/test_trouble.py",
+    "source_lost": "takes retention while an agent waits: tests/threads/test_log.py",
     "no_room": "takes a disk that is full: shown in tests/edges/test_uploads.py",
     "files_unavailable": "takes a folder that fails: shown in tests/edges/test_uploads.py",
 }
@@ -453,6 +454,7 @@ PROVOKED: dict[str, Provoke] = {
     "server_busy": _one_connection_too_many,
     "too_many_open": _one_mcp_session_too_many,
     **refused_approvals.PROVOKED,
+    **refused_threads.PROVOKED,
 }
 
 
@@ -477,6 +479,7 @@ async def world(tmp_path: Path, clock: FakeClock) -> AsyncIterator[World]:
         delegation_depth=1,
         approvals_open=1,
         approval_questions=1,
+        thread_queue=2,
     )
     async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, clock=clock, limits=limits) as server:
         world = World(server, clock)

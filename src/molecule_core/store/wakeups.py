@@ -158,10 +158,15 @@ class Wakeups:
 
     async def until(self, key: str, look: Callable[[], Awaitable[Look[T]]], seconds: float) -> T | None:
         """Looks until something is found, at most for so many seconds. Never misses: it registers before it looks."""
-        bell = Bell()
-        self._waiters.setdefault(key, set()).add(bell)
-        if self._longest_sleep is not None:
-            self._keys[mark_of(key)] = key
+        return await self.until_any((key,), look, seconds)
+
+    async def until_any(self, keys: Iterable[str], look: Callable[[], Awaitable[Look[T]]], seconds: float) -> T | None:
+        """The same for several keys: a ring of any of them lets it look again."""
+        bell, keys = Bell(), tuple(dict.fromkeys(keys))
+        for key in keys:
+            self._waiters.setdefault(key, set()).add(bell)
+            if self._longest_sleep is not None:
+                self._keys[mark_of(key)] = key
         deadline = self._clock.monotonic() + seconds
         try:
             while True:
@@ -171,7 +176,8 @@ class Wakeups:
                     return looked.found
                 await bell.wait(self._alarm, self._sleep(left, looked.again_in))
         finally:
-            self._forget(key, bell)
+            for key in keys:
+                self._forget(key, bell)
 
     def _sleep(self, left: float, again_in: float | None) -> float:
         return min(each for each in (left, again_in, self._longest_sleep) if each is not None)

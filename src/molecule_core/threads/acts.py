@@ -106,14 +106,16 @@ class Acts:
         """A turn ends: what it left open is closed in the log, who asked for it hears of it once, and what came
         meanwhile and was not shown gets a turn of its own. `seen`: the last ordinal that the model was shown."""
         turn = yield from turn_row(turn_id)
+        asked = [] if turn is None or turn.requester_id is None else [turn.requester_id]
         if change.of(thread_id).turn_id == turn_id:
             yield from self._torn(change, thread_id, turn_id)
             read = yield Read("thread_mail_in_turn", {"receiver_id": thread_id, "turn_id": turn_id})
-            for row in read:
-                change.stamp(Mail.of(row), "answered" if status == "completed" else "failed", turn_id)
+            for mail in [Mail.of(row) for row in read]:
+                change.stamp(mail, "answered" if status == "completed" else "failed", turn_id)
+                asked += [mail.author_id] if mail.wakes and mail.author_id and mail.sort != "FINAL_ANSWER" else []
         change.end(thread_id, log.TurnEnded(turn_id, status, error, final))
-        if turn is not None and turn.requester_id is not None:
-            yield from self._complete(change, thread_id, turn, rules.final_text(status, final, error))
+        for each in dict.fromkeys(asked):
+            yield from self._complete(change, thread_id, turn_id, each, rules.final_text(status, final, error))
         if wakes_itself:
             yield from self._again(change, thread_id, status, seen)
 
@@ -136,17 +138,19 @@ class Acts:
                 over = msgspec.structs.replace(call, status="interrupted", reason="the turn has ended")
                 change.add(thread_id, over, turn_id=turn_id, key=f"end:{call.call_id}")
 
-    def _complete(self, change: Change, thread_id: str, turn: Turn, text: str) -> Generator[Step, Any, None]:
+    def _complete(
+        self, change: Change, thread_id: str, turn_id: str, asked_by: str, text: str
+    ) -> Generator[Step, Any, None]:
         """Who asked for a turn gets its end, by its policy."""
-        requester = yield from self._taken(change, turn.requester_id or "")
+        requester = yield from self._taken(change, asked_by)
         if requester is None:
             return
         thread = change.of(thread_id)
-        wish = {"requester_id": requester.thread_id, "turn_id": turn.turn_id}
+        wish = {"requester_id": requester.thread_id, "turn_id": turn_id}
         others = int((yield Read("thread_turns_asked_of_others", wish))[0][0])
         is_waking = rules.wakes_now(thread.edge, others)
         yield from self.letter(
-            change, requester, thread, kind="FINAL_ANSWER", text=text, key=f"final:{turn.turn_id}", wakes=is_waking
+            change, requester, thread, kind="FINAL_ANSWER", text=text, key=f"final:{turn_id}", wakes=is_waking
         )
         if is_waking:
             self.wake(change, requester.thread_id)

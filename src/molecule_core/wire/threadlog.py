@@ -189,6 +189,7 @@ class Collab(Struct, frozen=True, kw_only=True, tag_field="type", tag="collab"):
     timed_out: bool = False
     reason: str | None = None
     deadline: int | None = None
+    since: int = 0
     mode: Literal["any", "all"] | None = None
     clamped: str | None = None
     after: dict[str, int] | None = None

@@ -1,0 +1,235 @@
+"""How an agent waits for others: subscribe first, then read how they stand, then sleep.
+
+A wait is two lines in the log of who waits, and a deadline in the first of them; so it outlives a request, a
+connection and a server. Above: the edges. Below: calling, rules; the wake-ups of the store.
+"""
+
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from molecule_core.ground.clock import SECOND, Clock
+from molecule_core.ground.errors import InvalidField, MoleculeError
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.refusals import NoSuchAgent, SourceLost
+from molecule_core.store.database import Command, Decision, Read, Step, Store, WriteSet
+from molecule_core.store.wakeups import Look, Wakeups
+from molecule_core.threads import rules
+from molecule_core.threads.calling import Calls, call_of
+from molecule_core.threads.model import Mail, Thread, thread_key
+from molecule_core.threads.reader import ThreadReader
+from molecule_core.threads.steps import Change
+from molecule_core.wire.threadlog import AgentState, Collab
+from molecule_core.wire.threads import AgentAnswer, AgentCall
+
+
+class Begun(NamedTuple):
+    """A wait that goes on, and since which ordinal."""
+
+    call: Collab
+    since: int
+
+
+class Waits:
+    """Lets agents wait for each other."""
+
+    def __init__(
+        self, store: Store, calls: Calls, reader: ThreadReader, wakeups: Wakeups, *, clock: Clock, limits: Limits
+    ) -> None:
+        self._store = store
+        self._calls = calls
+        self._reader = reader
+        self._wakeups = wakeups
+        self._clock = clock
+        self._limits = limits
+
+    async def wait(self, thread: Thread, asked: AgentCall) -> AgentAnswer:
+        """How the call stands when it has ended, or after as long as a request is held at most: then it is asked again
+        with the same call_id. Raises InvalidField, NoSuchAgent, MayNotTalk, StaleGeneration, SourceLost."""
+        begun = await self._begin(thread, asked)
+        call = begun.call
+        if call.status == "inProgress":
+            left = ((call.deadline or 0) - self._clock.now()) / SECOND
+            seconds = max(0.0, min(left, self._limits.wait_seconds))
+            is_over = await held(self._wakeups, _keys(thread, call), lambda: self._look(thread, begun), seconds)
+            if is_over or self._clock.now() >= (call.deadline or 0):
+                call = await self._end(thread, asked)
+        after = await self._store.rows("thread_reports", {"thread_id": thread.thread_id})
+        return AgentAnswer(call=call, after={row[0]: row[1] for row in after if row[0] in call.receiver_thread_ids})
+
+    # -- its begin -----------------------------------------------------------------------------------------------------
+
+    async def _begin(self, thread: Thread, asked: AgentCall) -> Begun:
+        """The wait as it is in the log; what is asked again is not begun again."""
+
+        def decide() -> Decision[Begun]:
+            change, row = yield from self._calls.caller(thread, asked)
+            for key in ("end", "begin"):
+                known = yield from call_of(row, f"{key}:{asked.call_id}")
+                if known is not None:
+                    return WriteSet(Begun(known, known.since))
+            try:
+                begun = yield from self._wished(row, asked)
+            except MoleculeError as refusal:
+                return self._failed(change, row, asked, refusal)
+            change.add(row.thread_id, begun, turn_id=row.turn_id, key=f"begin:{asked.call_id}")
+            return change.written(Begun(begun, begun.since))
+
+        return await self._store.run(Command(thread.org_id, (), decide, alone=True))
+
+    def _wished(self, row: Thread, asked: AgentCall) -> Generator[Step, Any, Collab]:
+        """What is waited for, and how long."""
+        names = list(dict.fromkeys([*(asked.targets or ()), *([asked.target] if asked.target else ())]))
+        if not names:
+            raise InvalidField(reason="targets is empty; name the agents to wait for")
+        if len(names) > self._limits.thread_targets:
+            raise InvalidField(reason=f"at most {self._limits.thread_targets} targets are taken")
+        time = rules.wait_time(asked.timeout, self._limits)
+        if time is None:
+            raise InvalidField(reason="timeout must be more than 0 seconds")
+        states = list[AgentState]()
+        for name in names:
+            found = yield from self._calls.find(row, name)
+            if found is not None and found.thread_id == row.thread_id:
+                raise InvalidField(reason="a thread cannot wait for itself")
+            states.append(_unknown(name) if found is None else rules.state_of(found))
+        if len(states) == 1 and states[0].outcome is not None:
+            raise NoSuchAgent(target=names[0])
+        return Collab(
+            call_id=asked.call_id,
+            tool="wait",
+            status="inProgress",
+            sender_thread_id=row.thread_id,
+            receiver_thread_ids=list(dict.fromkeys(each.thread_id for each in states)),
+            agents=states,
+            mode=asked.mode,
+            after=asked.after,
+            clamped=time.clamped,
+            deadline=self._clock.now() + round(time.seconds * SECOND),
+            since=row.seen if row.turn_id is not None and row.seen > 0 else row.last_ordinal,
+        )
+
+    def _failed(self, change: Change, row: Thread, asked: AgentCall, refusal: MoleculeError) -> WriteSet[Begun]:
+        begun = self._calls.begin(change, row, "wait", asked)
+        ended = replace(begun, status="failed", reason=refusal.text)
+        change.add(row.thread_id, ended, turn_id=row.turn_id, key=f"end:{asked.call_id}")
+        return change.written(Begun(ended, row.last_ordinal), refusal=refusal)
+
+    # -- while it lasts ------------------------------------------------------------------------------------------------
+
+    async def _look(self, thread: Thread, begun: Begun) -> Look[bool]:
+        """Whether it is over."""
+        call = begun.call
+        rows = {
+            each.thread_id: each for each in await self._reader.all_of([thread.thread_id, *call.receiver_thread_ids])
+        }
+        own = rows.get(thread.thread_id)
+        if own is None or call.call_id not in own.waiting or own.heard > begun.since:
+            return Look(found=True)
+        after = call.after
+        if after is None:
+            told = await self._store.rows("thread_reports", {"thread_id": thread.thread_id})
+            after = {row[0]: row[1] for row in told}
+        if _waited(call, rows, after).over:
+            return Look(found=True)
+        return Look(None, again_in=max(0.0, ((call.deadline or 0) - self._clock.now()) / SECOND))
+
+    # -- its end -------------------------------------------------------------------------------------------------------
+
+    async def _end(self, thread: Thread, asked: AgentCall) -> Collab:
+        """Its end, from how all of them stand in this moment; or its begin, if it goes on after all."""
+
+        def decide() -> Decision[Collab]:
+            change, row = yield from self._calls.caller(thread, asked)
+            ended = yield from call_of(row, f"end:{asked.call_id}")
+            begun = yield from call_of(row, f"begin:{asked.call_id}")
+            if ended is not None or begun is None:
+                return WriteSet(ended or _gone(row, asked))
+            rows = dict[str, Thread]()
+            for each in begun.receiver_thread_ids:
+                found = yield Read("thread", {"thread_id": each})
+                rows |= {each: Thread.of(found[0])} if found else {}
+            told = yield Read("thread_reports", {"thread_id": row.thread_id})
+            after = {each[0]: each[1] for each in told} if begun.after is None else begun.after
+            states = _waited(begun, rows, after)
+            is_late, is_heard = change.now >= (begun.deadline or 0), row.heard > begun.since
+            if not (states.over or is_late or is_heard):
+                return WriteSet(begun)
+            over = self._over(begun, rows, states.states, is_late=is_late and not states.over, is_heard=is_heard)
+            yield from self._reported(change, row, rows, states.states)
+            change.add(row.thread_id, over, turn_id=row.turn_id, key=f"end:{asked.call_id}")
+            lost = _lost(over)
+            refusal = None if lost is None else SourceLost(target=lost.thread_id, outcome=lost.outcome)
+            return change.written(over, refusal=refusal)
+
+        return await self._store.run(Command(thread.org_id, (), decide, alone=True))
+
+    def _over(
+        self,
+        begun: Collab,
+        rows: Mapping[str, Thread],
+        ended: Sequence[AgentState],
+        *,
+        is_late: bool,
+        is_heard: bool,
+    ) -> Collab:
+        """The second line: how each target stands."""
+        by_id = {each.thread_id: each for each in ended}
+        open_outcome = "timed_out" if is_late and not is_heard else None
+        agents = [
+            by_id.get(each) or rules.state_of(rows[each], open_outcome)  # type: ignore[arg-type]
+            for each in begun.receiver_thread_ids
+        ]
+        is_lost = len(agents) == 1 and agents[0].outcome == "source_lost"
+        done = replace(begun, agents=agents, timed_out=open_outcome is not None, deadline=None, since=0)
+        if is_lost:
+            return replace(done, status="failed", reason="the agent that was waited for is not there any more")
+        if is_heard and not ended:
+            return replace(done, status="interrupted", reason="there is new input from the user")
+        return replace(done, status="completed")
+
+    def _reported(
+        self, change: Change, row: Thread, rows: Mapping[str, Thread], ended: Sequence[AgentState]
+    ) -> Generator[Step, Any, None]:
+        """Ends that are told here do not come again, neither in a wait nor as mail."""
+        for each in ended:
+            if each.thread_id in rows:
+                report = {"target_id": each.thread_id, "ends": rows[each.thread_id].ends}
+                change.write("keep_thread_report", {"thread_id": row.thread_id, **report})
+        waiting = yield Read("thread_mail_waiting", {"receiver_id": row.thread_id})
+        told = {each.thread_id for each in ended}
+        for mail in [Mail.of(each) for each in waiting]:
+            if mail.sort == "FINAL_ANSWER" and mail.author_id in told:
+                change.stamp(mail, "delivered", row.turn_id)
+
+
+async def held(
+    wakeups: Wakeups, keys: Sequence[str], look: Callable[[], Awaitable[Look[bool]]], seconds: float
+) -> bool:
+    """Whether a wait was over within these seconds. Registers with all keys before the first look."""
+    found: bool | None = await wakeups.until_any(keys, look, seconds)
+    return found is not None
+
+
+def _keys(thread: Thread, call: Collab) -> list[str]:
+    return [thread_key(each) for each in (thread.thread_id, *call.receiver_thread_ids)]
+
+
+def _waited(call: Collab, rows: Mapping[str, Thread], after: Mapping[str, int]) -> rules.Waited:
+    known = frozenset(each.thread_id for each in call.agents if each.outcome is None)
+    return rules.waited(call.receiver_thread_ids, rows, known, after, call.mode or "any")
+
+
+def _unknown(name: str) -> AgentState:
+    return AgentState(thread_id=name, path=name, nickname="", role=None, status="not_found", outcome="unknown")
+
+
+def _lost(call: Collab) -> AgentState | None:
+    return call.agents[0] if call.status == "failed" and len(call.agents) == 1 else None
+
+
+def _gone(row: Thread, asked: AgentCall) -> Collab:
+    """Retention has taken its begin."""
+    why = "this wait is not known any more"
+    return Collab(call_id=asked.call_id, tool="wait", status="failed", sender_thread_id=row.thread_id, reason=why)
