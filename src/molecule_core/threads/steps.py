@@ -20,8 +20,8 @@ from molecule_core.threads.items import item_of
 from molecule_core.threads.model import THREAD, Line, Mail, Thread, Turn, thread_key, work_key
 from molecule_core.threads.rules import Room, flags_of, is_below
 from molecule_core.wire import threadlog as log
-from molecule_core.wire.threadlog import Entry
-from molecule_core.wire.threads import (
+from molecule_core.wire.threadlog import (
+    Entry,
     ThreadClosed,
     ThreadMail,
     ThreadNews,
