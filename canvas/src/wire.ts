@@ -1668,6 +1668,60 @@ export interface ThreadStatus {
   message: string | null;
 }
 
+/** A thread stands otherwise. */
+export interface ThreadStatusChanged {
+  thread_id: string;
+  root_id: string;
+  status: ThreadStatus;
+  active_flags: Array<"waiting_on_agents" | "waiting_on_approval" | "waiting_on_child_approval" | "waiting_on_user_input">;
+  revision: number;
+}
+
+/** A line of a thread's log. `entry` is null if it is large: GET /threads/{id}/items has it. */
+export interface ThreadNews {
+  thread_id: string;
+  root_id: string;
+  ordinal: number;
+  type: string;
+  turn_id: string | null;
+  entry: unknown;
+}
+
+/** An engine runs a turn of a thread. */
+export interface TurnBegan {
+  thread_id: string;
+  root_id: string;
+  turn_id: string;
+  generation: number;
+}
+
+/** A turn is over: completed, failed or interrupted. */
+export interface TurnCompleted {
+  thread_id: string;
+  root_id: string;
+  turn_id: string;
+  status: "completed" | "failed" | "interrupted";
+  error: string | null;
+  final: string | null;
+}
+
+/** A thread takes nothing more. */
+export interface ThreadClosed {
+  thread_id: string;
+  root_id: string;
+  descendants: "close" | "detach" | "interrupt";
+}
+
+/** A receipt. `state`: accepted, delivered (in a request), answered or failed. */
+export interface ThreadMail {
+  mail_id: string;
+  mail_type: "FINAL_ANSWER" | "MESSAGE" | "NEW_TASK";
+  author_thread_id: string | null;
+  receiver_thread_id: string;
+  root_id: string;
+  state: "accepted" | "answered" | "delivered" | "failed";
+}
+
 /** The base instructions in force, without their text; `tokens` is an estimate. */
 export interface BaseItem {
   version: number;
@@ -2002,60 +2056,6 @@ export interface TreeView {
   live: number;
   lifetime: number;
   tokens: number;
-}
-
-/** A thread stands otherwise. */
-export interface ThreadStatusChanged {
-  thread_id: string;
-  root_id: string;
-  status: ThreadStatus;
-  active_flags: Array<"waiting_on_agents" | "waiting_on_approval" | "waiting_on_child_approval" | "waiting_on_user_input">;
-  revision: number;
-}
-
-/** A line of a thread's log. `entry` is null if it is large: GET /threads/{id}/items has it. */
-export interface ThreadNews {
-  thread_id: string;
-  root_id: string;
-  ordinal: number;
-  type: string;
-  turn_id: string | null;
-  entry: unknown;
-}
-
-/** An engine runs a turn of a thread. */
-export interface TurnBegan {
-  thread_id: string;
-  root_id: string;
-  turn_id: string;
-  generation: number;
-}
-
-/** A turn is over: completed, failed or interrupted. */
-export interface TurnCompleted {
-  thread_id: string;
-  root_id: string;
-  turn_id: string;
-  status: "completed" | "failed" | "interrupted";
-  error: string | null;
-  final: string | null;
-}
-
-/** A thread takes nothing more. */
-export interface ThreadClosed {
-  thread_id: string;
-  root_id: string;
-  descendants: "close" | "detach" | "interrupt";
-}
-
-/** A receipt. `state`: accepted, delivered (in a request), answered or failed. */
-export interface ThreadMail {
-  mail_id: string;
-  mail_type: "FINAL_ANSWER" | "MESSAGE" | "NEW_TASK";
-  author_thread_id: string | null;
-  receiver_thread_id: string;
-  root_id: string;
-  state: "accepted" | "answered" | "delivered" | "failed";
 }
 
 /** What the server sends beside events; `type` tells which. */

@@ -20,6 +20,7 @@ ELSEWHERE = {
     "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/journeys/test_tokens.py",
 }
 BODYLESS = {
+    "/threads/{thread_id}/compact",
     "/admin/prune",
     "/logout",
     "/orgs/{org_id}/chains/{root_id}/end",

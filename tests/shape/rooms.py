@@ -263,10 +263,10 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "acts": ("steps", "rules", "model"),
         "writer": ("acts", "bases", "fold", "steps", *INSIDE["writer"]),
         "turning": ("acts", "items", "steps", "rules", "model"),
-        "spawning": ("acts", "bases", "steps", "writer", "turning", "rules", "model"),
-        "calling": ("acts", "steps", "writer", "turning", "spawning", "rules", "model"),
+        "calling": ("steps", "turning", "rules", "model"),
+        "spawning": ("acts", "bases", "calling", "steps", "writer", "rules", "model"),
         "reader": (*INSIDE["reader"], "items", "rules", "sight"),
-        "waiting": ("reader", "calling", "rules", "model"),
+        "waiting": ("calling", "reader", "steps", "rules", "model"),
         "hands": ("acts", "calling", "pruning", "reader", "spawning", "turning", "waiting", "writer"),
     },
     "instructions": {
@@ -318,7 +318,7 @@ HANDS: dict[str, tuple[str, ...]] = {
     "access": ("writer", "people", "pruning"),
     "memory": ("writer", "pruning"),
     "prompts": ("writer", "pruning"),
-    "threads": ("writer", "acts", "steps", "turning", "spawning", "calling", "pruning"),
+    "threads": ("writer", "acts", "steps", "turning", "spawning", "calling", "waiting", "pruning"),
 }
 
 

@@ -105,7 +105,7 @@ def test_no_order_of_events_makes_a_waiter_miss_what_it_waits_for() -> None:
 
 def test_whoever_looks_before_registering_misses_what_comes_between() -> None:
     """A control of the test above."""
-    register = "        self._waiters.setdefault(key, set()).add(bell)\n"
+    register = "        self._register(keys, bell)\n"
     look = "                looked = await look()\n"
     late = changed(wakeups_module, (register, ""), (look, look + "        " + register))
     lost, close_calls = play(late)

@@ -58,6 +58,7 @@ class AgentEdge:
             asked, thread = self._asked(call), await self._found.driven(call)
             return json_answer(AgentAnswer(call=await act(thread, asked)), status)
 
+        handle.__doc__ = f"{about}, in the name of the thread. The same call_id again gets the same end."
         drive = Who(EVERYBODY, role=Role.OPERATOR)
         return Route("POST", path, handle, drive, about, AgentCall, AgentAnswer, status, counts=SENDING)
 

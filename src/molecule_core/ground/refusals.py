@@ -148,7 +148,7 @@ class NoPromptYet(MoleculeError):
 
 class BaseMissing(MoleculeError):
     """a thread needs base instructions, and the agent of this workspace has not told its system prompt yet. Send
-    base_instructions, or let the agent tell its prompt (PUT /workspaces/{{id}}/prompt) first."""
+    base_instructions, or let the agent tell its prompt first."""
 
 
 class ThreadOwned(MoleculeError):

@@ -163,10 +163,7 @@ class Wakeups:
     async def until_any(self, keys: Iterable[str], look: Callable[[], Awaitable[Look[T]]], seconds: float) -> T | None:
         """The same for several keys: a ring of any of them lets it look again."""
         bell, keys = Bell(), tuple(dict.fromkeys(keys))
-        for key in keys:
-            self._waiters.setdefault(key, set()).add(bell)
-            if self._longest_sleep is not None:
-                self._keys[mark_of(key)] = key
+        self._register(keys, bell)
         deadline = self._clock.monotonic() + seconds
         try:
             while True:
@@ -178,6 +175,12 @@ class Wakeups:
         finally:
             for key in keys:
                 self._forget(key, bell)
+
+    def _register(self, keys: Iterable[str], bell: Bell) -> None:
+        for key in keys:
+            self._waiters.setdefault(key, set()).add(bell)
+            if self._longest_sleep is not None:
+                self._keys[mark_of(key)] = key
 
     def _sleep(self, left: float, again_in: float | None) -> float:
         return min(each for each in (left, again_in, self._longest_sleep) if each is not None)

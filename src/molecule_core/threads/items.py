@@ -5,8 +5,8 @@ from msgspec import Raw
 
 from molecule_core.ground.clock import rfc3339
 from molecule_core.threads.model import Line, Thread
-from molecule_core.wire.threadlog import EntryItem, Flag
-from molecule_core.wire.threads import BaseItem, ThreadItem, ThreadStatus
+from molecule_core.wire.threadlog import EntryItem, Flag, ThreadStatus
+from molecule_core.wire.threads import BaseItem, ThreadItem
 
 
 def item_of(thread: Thread, flags: list[Flag], *, tree_tokens: int | None = None) -> ThreadItem:

@@ -176,11 +176,6 @@ WHERE receiver_id = :receiver_id AND state = 'accepted' ORDER BY seq;
 -- the number of the last letter to a thread
 SELECT COALESCE(MAX(seq), 0) FROM thread_mail WHERE receiver_id = :receiver_id;
 
--- name: thread_mail_by_key
--- a letter that was sent under a key
-SELECT mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at FROM thread_mail
-WHERE receiver_id = :receiver_id AND key = :key;
-
 -- name: thread_mail_in_turn
 -- the letters that a turn was shown
 SELECT mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at FROM thread_mail

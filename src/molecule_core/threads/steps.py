@@ -20,8 +20,10 @@ from molecule_core.threads.items import item_of
 from molecule_core.threads.model import THREAD, Line, Mail, Thread, Turn, thread_key, work_key
 from molecule_core.threads.rules import Room, flags_of, is_below
 from molecule_core.wire import threadlog as log
-from molecule_core.wire.threadlog import Author, Entry, TextInput
-from molecule_core.wire.threads import (
+from molecule_core.wire.threadlog import (
+    Author,
+    Entry,
+    TextInput,
     ThreadClosed,
     ThreadMail,
     ThreadNews,

@@ -19,15 +19,15 @@ from molecule_core.wire.delegations import (
 from molecule_core.wire.envelope import Instructions
 from molecule_core.wire.prompts import PromptBuilt, SharedContextUpdated
 from molecule_core.wire.templates import TemplateFailed, TemplateRolledBack, TemplateSaved
-from molecule_core.wire.threads import (
+from molecule_core.wire.threadlog import (
     ThreadClosed,
-    ThreadItem,
     ThreadMail,
     ThreadNews,
     ThreadStatusChanged,
     TurnBegan,
     TurnCompleted,
 )
+from molecule_core.wire.threads import ThreadItem
 
 Audience = Literal["workspace", "peers", "children", "persons"]
 

@@ -6,30 +6,22 @@ from msgspec import Meta, Struct
 
 from molecule_core.wire.threadlog import (
     AgentState,
-    AgentStatus,
     Collab,
     Descendants,
     Ended,
     EngineEntry,
     EntryItem,
     Flag,
-    MailType,
     Position,
     Provenance,
     TextInput,
     ThreadKind,
+    ThreadStatus,
     Trigger,
     Wake,
 )
 
 Text = Annotated[str, Meta(min_length=1)]
-
-
-class ThreadStatus(Struct, frozen=True):
-    """How a thread stands. `message`: its last answer if `completed`, the reason if `errored`."""
-
-    type: AgentStatus
-    message: str | None = None
 
 
 class BaseItem(Struct, frozen=True):
@@ -346,66 +338,3 @@ class TreeView(Struct, frozen=True):
     live: int
     lifetime: int
     tokens: int
-
-
-# -- events ------------------------------------------------------------------------------------------------------------
-
-
-class ThreadStatusChanged(Struct, frozen=True):
-    """A thread stands otherwise."""
-
-    thread_id: str
-    root_id: str
-    status: ThreadStatus
-    active_flags: list[Flag]
-    revision: int
-
-
-class ThreadNews(Struct, frozen=True):
-    """A line of a thread's log. `entry` is null if it is large: GET /threads/{id}/items has it."""
-
-    thread_id: str
-    root_id: str
-    ordinal: int
-    type: str
-    turn_id: str | None
-    entry: Any
-
-
-class TurnBegan(Struct, frozen=True):
-    """An engine runs a turn of a thread."""
-
-    thread_id: str
-    root_id: str
-    turn_id: str
-    generation: int
-
-
-class TurnCompleted(Struct, frozen=True):
-    """A turn is over: completed, failed or interrupted."""
-
-    thread_id: str
-    root_id: str
-    turn_id: str
-    status: Ended
-    error: str | None
-    final: str | None
-
-
-class ThreadClosed(Struct, frozen=True):
-    """A thread takes nothing more."""
-
-    thread_id: str
-    root_id: str
-    descendants: Descendants
-
-
-class ThreadMail(Struct, frozen=True):
-    """A receipt. `state`: accepted, delivered (in a request), answered or failed."""
-
-    mail_id: str
-    mail_type: MailType
-    author_thread_id: str | None
-    receiver_thread_id: str
-    root_id: str
-    state: Literal["accepted", "delivered", "answered", "failed"]
