@@ -190,7 +190,7 @@ async def test_another_folder_in_the_place_of_one_is_noticed(home: Path) -> None
         await told.until(lambda new: "You are old." in new.prompt.text)
         (home / "parts").rename(home / "old")
         (home / "new").rename(home / "parts")
-        await told.until(lambda new: "You are new." in new.prompt.text)
+        assert (await told.until(lambda new: "You are new." in new.prompt.text)).trigger.kind == "file"
 
 
 @requirement("SP7")
