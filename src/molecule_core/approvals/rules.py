@@ -137,6 +137,12 @@ def usable(row: Approval, action_hash: str, now: int, limits: Limits) -> Usable:
     return Usable.LAPSED if now >= row.settled_at + limits.approval_use_seconds * SECOND else Usable.YES
 
 
+def is_repeat(used_at: int | None, now: int, limits: Limits) -> bool:
+    """Whether what was done under a name, with an approval that was used then, is surely still known under it."""
+    seconds = min(limits.approval_use_seconds, limits.delegation_key_hours * 3600)
+    return used_at is not None and now < used_at + seconds * SECOND
+
+
 # -- time --------------------------------------------------------------------------------------------------------------
 
 

@@ -234,12 +234,17 @@ class ApprovalWriter:
 
         return await self._run(row, decide)
 
-    async def use(self, row: Approval, action_hash: str) -> Approval:
-        """The requester is about to act: once. Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved."""
+    async def use(self, row: Approval, action_hash: str, key: str | None = None) -> Approval:
+        """The requester is about to act: once, also if it says it twice under one `key`. Raises NotFound,
+        ApprovalUsed, ApprovalChanged, NotApproved."""
 
         def decide(known: Approval) -> Deciding[Approval]:
-            yield from ()
-            found = rules.usable(known, action_hash, self._clock.now(), self._limits)
+            use = {"workspace_id": known.workspace_id, "key": key, "content_hash": action_hash}
+            before = () if key is None else (yield Read("approval_use", use))
+            now = self._clock.now()
+            if before and rules.is_repeat(before[0][0], now, self._limits):
+                return WriteSet(known)
+            found = rules.usable(known, action_hash, now, self._limits)
             shown = _shown(known)
             if found is Usable.NOT_APPROVED:
                 raise NotApproved(why=f"it is {known.status}", approval=shown)
@@ -250,6 +255,8 @@ class ApprovalWriter:
             if found is Usable.USED:
                 raise ApprovalUsed(used_at=rfc3339(known.used_at or 0), approval=shown)
             course = self._steps.course(known)
+            if key is not None:
+                course.write(("keep_approval_use", {**use, "approval_id": known.id}))
             self._steps.used(course, Party(Kind.WORKSPACE.value, known.workspace_id, known.requester_name))
             return course.written(self._steps.counted)
 
