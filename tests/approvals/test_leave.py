@@ -20,14 +20,14 @@ async def rule(house: House, seat: Seat, *tools: str, **more: Any) -> None:
     await house.person.call("PUT", f"/workspaces/{seat.id}/approval-rules", body={"rules": rules})
 
 
-async def call(seat: Seat, where: str, body: Any, approval: Item | None = None, **headers: str) -> Any:
+async def call(seat: Seat, where: str, body: Any, approval: Item | None = None, /, **headers: str) -> Any:
     """A call of a workspace, with the approval that it uses."""
     named = {} if approval is None else {"x-molecule-approval": approval["approval_id"]}
     sent = {name.replace("_", "-"): value for name, value in headers.items()} | named
     return await bounded(seat.api.call("POST", where, body=body, headers=sent))
 
 
-async def stopped(seat: Seat, where: str, body: Any, **headers: str) -> Item:
+async def stopped(seat: Seat, where: str, body: Any, /, **headers: str) -> Item:
     """The approval that a stopped call has opened."""
     error: ApiError = await refused(call(seat, where, body, **headers))
     assert (error.status, error.code) == (403, "approval_needed"), error
@@ -93,22 +93,21 @@ async def test_the_repetition_of_a_call_that_went_through_is_answered_as_the_fir
     root, ops = await house.line("Root", "Ops")
     await rule(house, ops, "send_message_to_user", "reply_to_workspace", "delegate_task")
     notify, send, give = f"/workspaces/{ops.id}/notify", f"/workspaces/{root.id}/a2a", f"/workspaces/{ops.id}/delegate"
-    for where, body, key in (
+    calls: list[tuple[str, Item, dict[str, str]]] = [
         (notify, {"message": "hello"}, {"idempotency_key": "k-1"}),
-        (send, message("m-1"), {}),
         (give, {"target_id": root.id, "task": "count", "idempotency_key": "k-2"}, {}),
-    ):
+        (send, message("m-1"), {}),
+    ]
+    item: Item = {}
+    for where, body, key in calls:
         item = await stopped(ops, where, body, **key)
         await house.decides(root, item, "approve")
         first = await call(ops, where, body, item, **key)
         again = await call(ops, where, body, item, **key)
-        kept = ("status", "idempotent_hit")
-        assert [{k: v for k, v in each.items() if k not in kept} for each in (again,)] == [
-            {k: v for k, v in first.items() if k not in kept}
-        ]
+        assert {**again, "status": "", "idempotent_hit": False} == {**first, "status": "", "idempotent_hit": False}
         assert await call(ops, where, body, **key), "it needs no leave for what it has done"
     other = {**message("m-2"), "id": "m-1"}
-    assert await code(call(ops, send, other, item)) == (409, "approval_changed")
+    assert await code(call(ops, send, other, item)) == (409, "approval_used"), "in the same words, but another one"
     told = await stopped(ops, notify, {"message": "hello"}, idempotency_key="k-3")
     assert await code(call(ops, notify, {"message": "bye"}, told, idempotency_key="k-1")) == (409, "not_approved")
     (peers,) = [each for each in await house.mail(root) if each["kind"] == "peer_agent"]
@@ -139,10 +138,10 @@ async def test_no_other_shape_of_a_request_leads_round_a_rule(house: House) -> N
     batch, stream = [message("m-1"), message("m-2")], {**message("m-3"), "method": "message/stream"}
     for body in (batch, stream, {"params": message("m-4")["params"]}):
         await stopped(ops, where, body)
-    mcp = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "send_message_to_user"}}
-    mcp["params"]["arguments"] = {"message": "hello"}  # type: ignore[index]
-    headers = {"accept": "application/json, text/event-stream", "mcp_protocol_version": "2025-11-25"}
-    await refused(call(ops, f"/workspaces/{ops.id}/mcp", [mcp, mcp], **headers))
+    tool = {"name": "send_message_to_user", "arguments": {"message": "hello"}}
+    mcp = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
+    spoken = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
+    await refused(ops.api.call("POST", f"/workspaces/{ops.id}/mcp", body=[mcp, mcp], headers=spoken))
     assert [each for each in await house.mail(root) if each["kind"] != "approval_request"] == []
     await rule(house, ops)
     for body in (batch, stream):

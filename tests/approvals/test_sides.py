@@ -221,15 +221,18 @@ async def test_an_old_snapshot_and_its_events_are_the_new_snapshot(house: House)
     assert len(told) >= 7
 
 
+MOVED = ("SeatsMoved", "approvals.seats_moved")
+
+
 @requirement("A3")
-@pytest.mark.parametrize("row", [("Explained", "approvals.explained"), ("SeatsGone", "approvals.seats_gone")])
+@pytest.mark.parametrize("row", [("Explained", "approvals.explained"), ("SeatsGone", "approvals.seats_gone"), MOVED])
 @pytest.mark.parametrize("is_there", [True, False])
 async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str, str], is_there: bool) -> None:
     if not is_there:
         rows = house.server.server.store.followers._rows  # type: ignore[attr-defined]
         (fact,) = [each for each in rows if each.__name__ == row[0]]
         del rows[fact][row[1]]
-    _root, lead, ops = await house.line("Root", "Lead", "Ops")
+    root, lead, ops = await house.line("Root", "Lead", "Ops")
     item = await house.asks(ops)
     if row[0] == "Explained":
         await house.decides(lead, item, "more_info", note="why?")
@@ -237,6 +240,12 @@ async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str
         answer = {"handle": question["instructions"]["reply_handle"], "text": "so"}
         await ops.api.post(f"/workspaces/{ops.id}/reply", answer)
         assert ((await house.now(item))["status"] == "pending") == is_there
+    elif row == MOVED:
+        await house.person.call("PATCH", f"/workspaces/{ops.id}", body={"parent_id": root.id})
+        await house.clock.advance(0)
+        if is_there:
+            await house.held_by(item, "Root")
+        assert (await house.now(item))["holder"]["name"] == ("Root" if is_there else "Lead")
     else:
         await remove(house.server.admin, ops)
         await house.clock.advance(0)

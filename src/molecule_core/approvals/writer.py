@@ -52,6 +52,7 @@ from molecule_core.store.journal import org_key
 from molecule_core.store.timers import no_timer
 from molecule_core.wire.approvals import Grant, Judge, Party, PoliciesChanged, Rule, plain
 
+_NOT_ABOVE = "it is not above any more"
 POLICIES = "APPROVAL_POLICIES_UPDATED"
 
 
@@ -159,7 +160,7 @@ class ApprovalWriter:
 
     def _deciding(self, said: Said, row: Approval) -> Deciding[Approval]:
         decision, by = said.wish.decision, said.by
-        verdict = rules.judge(row.stands, Decider(Kind(by.kind), by.id), said.wish)
+        verdict = rules.judge(row.stands(is_above=self._is_above(row)), Decider(Kind(by.kind), by.id), said.wish)
         edited = None if said.details is None else rules.canonical(said.details)
         if verdict is Verdict.REPEATED and (edited is None or edited == row.effective):
             return WriteSet(row)
@@ -289,13 +290,17 @@ class ApprovalWriter:
             yield from self._steps.end(course, Fact.EXPIRE, Judge(CLOCK.kind, CLOCK.id, CLOCK.name), note="")
         elif row.holder_id is not None and row.status is Status.PENDING:
             holder = Party(Kind.WORKSPACE.value, row.holder_id, row.holder_name)
-            if self._steps.living(row.holder_id) is None:
-                course.hop("escalated", SERVER, holder, why="it was removed")
-                yield from self._steps.climb(course, rules.ESCALATED, "it was removed")
+            if not self._is_above(row):
+                course.hop("escalated", SERVER, holder, why=_NOT_ABOVE)
+                yield from self._steps.climb(course, rules.ESCALATED, _NOT_ABOVE)
             elif row.level_at is not None and now >= row.level_at:
                 why = f"it has not decided within {self._limits.approval_level_seconds} s"
                 course.hop("escalated", CLOCK, holder, why=why)
                 yield from self._steps.climb(course, rules.ESCALATED, "its time is over")
+
+    def _is_above(self, row: Approval) -> bool:
+        """Whether whose turn it is stands above the requester, as the tree is now."""
+        return row.holder_id in [each.id for each in self._steps.above(row)]
 
     # -- what is set ---------------------------------------------------------------------------------------------------
 
