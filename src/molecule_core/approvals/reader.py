@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from molecule_core.approvals import rules
 from molecule_core.approvals.items import item_of
 from molecule_core.approvals.model import Approval, Status, task_key, wake_key
 from molecule_core.approvals.policies import PolicyBook
@@ -112,13 +111,6 @@ class ApprovalReader:
         """Whether a workspace has used an approval for an action of this name."""
         wish = {"workspace_id": workspace_id, "action": action}
         return bool(await self._store.rows("approval_used_before", wish))
-
-    async def went_through(self, workspace_id: str, key: str, action_hash: str) -> bool:
-        """Whether a workspace has used an approval for exactly this under this name, and lately: its repetition does
-        nothing more."""
-        wish = {"workspace_id": workspace_id, "key": key, "content_hash": action_hash}
-        rows = await self._store.rows("approval_use", wish)
-        return bool(rows) and rules.is_repeat(rows[0][0], self._clock.now(), self._limits)
 
     async def of_task(self, org_id: str, task_id: str, workspace_id: str) -> Approval | None:
         """The oldest approval that is not decided and that a workspace has asked for to do a task; None: there is

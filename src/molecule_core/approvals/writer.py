@@ -263,6 +263,13 @@ class ApprovalWriter:
 
         return await self._run(row, decide)
 
+    async def went_through(self, workspace_id: str, key: str, action_hash: str) -> bool:
+        """Whether a workspace has used an approval for exactly this under this name, and lately: its repetition does
+        nothing more."""
+        wish = {"workspace_id": workspace_id, "key": key, "content_hash": action_hash}
+        rows = await self._store.rows("approval_use", wish)
+        return bool(rows) and rules.is_repeat(rows[0][0], self._clock.now(), self._limits)
+
     # -- time ----------------------------------------------------------------------------------------------------------
 
     async def on_due(self, key: str) -> None:

@@ -97,7 +97,7 @@ class Leave:
             return
         hashed = rules.action_hash(wanted.action, rules.canonical(wanted.details))
         named = call.header(HEADER)
-        if wanted.key is not None and await self._reader.went_through(call.by.id, wanted.key, hashed):
+        if wanted.key is not None and await self._writer.went_through(call.by.id, wanted.key, hashed):
             return
         if named is not None:
             row = await self._reader.one(call.by.org_id, named.replace("\x00", ""))
