@@ -44,12 +44,12 @@ def message(name: str, text: str = "hello", **data: Any) -> Item:
 
 @ONE_ENGINE
 @requirement("Q6")
-@pytest.mark.parametrize("cost", [1, 0, -1, 1.5, True, "1", 10**400])
-async def test_what_a_caller_says_of_the_cost_of_its_call_counts_for_nothing(house: House, cost: Any) -> None:
+async def test_what_a_caller_says_of_the_cost_of_its_call_counts_for_nothing(house: House) -> None:
     ops = await house.seat("Ops")
     await rule(house, ops, "send_message_to_user", cost_above=10)
-    item = await stopped(ops, f"/workspaces/{ops.id}/notify", {"message": "hello", "cost": cost})
-    assert (item["cost"], item["status"]) == (None, "pending")
+    for cost in (1, 0, -1, 1.5, True, "1", 10**400):
+        item = await stopped(ops, f"/workspaces/{ops.id}/notify", {"message": "hello", "cost": cost})
+        assert (item["cost"], item["status"]) == (None, "pending")
 
 
 @ONE_ENGINE
