@@ -100,7 +100,7 @@ function Given({ held, closed }: { held: Held; closed: string | null }) {
       <div className={css.deeds}>
         {phase === "held" && <Button onClick={drop}>Take it back</Button>}
         {phase === "unsent" && (
-          <Button icon="again" onClick={() => void approving.sendAgain(approval.id)}>
+          <Button icon="again" onClick={() => void approving.sendAgain([approval.id])}>
             Send it again
           </Button>
         )}
