@@ -38,7 +38,7 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }
         </p>
         <div className={`${message.bubble} ${css.bubble}`}>
           <p dir="auto">{plainly(action)}</p>
-          {detailLines(details).slice(0, SHOWN).map((line, index) => (
+          {detailLines(details, SHOWN).map((line, index) => (
             <p key={index} className={css.task} dir="auto">
               {line.slice(0, LETTERS)}
               {line.length > LETTERS && "…"}
@@ -49,7 +49,7 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }
             <bdi className={css.detail}>{closed ?? holderWords(approval)}</bdi>
             {open && <Countdown to={expiresAt} label="expires in" over="its time is over" className={css.time} />}
           </p>
-          {decided !== null && decided.note !== "" && <p dir="auto">{decided.note}</p>}
+          {decided !== null && decided.note !== "" && <p dir="auto">{plainly(decided.note)}</p>}
         </div>
         <div className={css.deeds}>
           <Link className={css.link} to={{ view: "inbox", list: open ? "open" : "decided", open: { id, workspaceId } }}>

@@ -12,7 +12,7 @@ import { closedWords, detailLines } from "./words";
 
 type Verdict = "approve" | "deny";
 
-export function Batch({ chosen, onClear }: { chosen: readonly Approval[]; onClear: () => void }) {
+export function Batch({ chosen, onClear, onAnswered }: { chosen: readonly Approval[]; onClear: () => void; onAnswered: () => void }) {
   const [asked, setAsked] = useState<{ verdict: Verdict; about: readonly Approval[] } | null>(null);
   return (
     <div className={css.batch} role="group" aria-label="Chosen requests">
@@ -32,7 +32,7 @@ export function Batch({ chosen, onClear }: { chosen: readonly Approval[]; onClea
           onClose={() => setAsked(null)}
           onDone={() => {
             setAsked(null);
-            onClear();
+            onAnswered();
           }}
         />
       )}

@@ -97,10 +97,11 @@ export class Approving {
     try {
       const { oldest, reachedEnd } = past.get();
       const page = await this.parts.api.approvalPage(this.parts.orgId, older ? oldest : null);
+      const last = page.approvals.at(-1)?.id ?? null;
+      // The newest page again: if it meets what was read before, all between is known, and the place there counts on.
+      const meets = !older && oldest !== null && (last === null || this.parts.data.get()?.approvals.has(last) === true);
       this.take(page.approvals);
-      // What was read before stays read: the newest page says nothing of the end.
-      const isFirst = oldest === null || older;
-      past.set({ oldest: isFirst ? (page.approvals.at(-1)?.id ?? oldest) : oldest, reachedEnd: isFirst ? page.reachedEnd : reachedEnd, reading: false, problem: null });
+      past.set({ oldest: meets ? oldest : (last ?? oldest), reachedEnd: meets ? reachedEnd : page.reachedEnd, reading: false, problem: null });
     } catch (error) {
       past.update((before) => ({ ...before, reading: false, problem: wordsOf(error) }));
     }
