@@ -27,7 +27,7 @@ export function Answers({ approval }: { approval: Approval }) {
   const closed = closedWords(approval, useServerSeconds(isAsked(approval)));
   const answer = (verdict: Verdict, note = "", details: Members | null = null): void => {
     setForm(null);
-    const words = `${DONE[verdict]}: ${plainly(approval.action)}. Nothing is sent if this page is closed within 5 s.`;
+    const words = `${DONE[verdict]}: ${plainly(approval.action)}. Nothing is sent if this page is closed.`;
     approving.answer([approval], { verdict, note, details }, words, Date.now());
   };
   const group = useKeptFocus(`${held?.phase ?? ""} ${form ?? ""} ${closed !== null}`);
@@ -118,7 +118,7 @@ function useKeptFocus(what: string): React.RefObject<HTMLDivElement | null> {
 function Given({ held, closed }: { held: Held; closed: string | null }) {
   const { approving } = useDesk();
   const { approval, answer, until, phase, problem } = held;
-  const left = Math.max(0, Math.ceil((until - useSeconds(phase === "held")) / 1_000));
+  const left = Math.max(0, Math.floor((until - useSeconds(phase === "held")) / 1_000));
   const drop = (): void => approving.takeBack([approval.id]);
   return (
     <>

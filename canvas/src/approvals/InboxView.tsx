@@ -96,7 +96,9 @@ function List({ name, current }: { name: ListName; current: string | null }) {
   useListKeys(list);
   useEffect(() => void approving.readWaiting(Date.now), [approving]);
   const past = usePast(shelf.past ?? false);
-  useEffect(() => list.current?.scrollTo?.({ top: 0 }), [name, start]);
+  useEffect(() => {
+    if (list.current !== null) list.current.scrollTop = 0;
+  }, [name, start]);
   useEffect(() => setFrom(0), [name]);
   const held = useStored(approving.held);
   const mayTick = (each: Approval): boolean => maySend && !held.has(each.id) && closedWords(each, Number.NEGATIVE_INFINITY) === null && fitsRow(each);
@@ -296,10 +298,9 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
   const lines = fits ? detailLines(details) : [];
   const risks = riskWords(approval);
   const closed = closedWords(approval, Number.NEGATIVE_INFINITY);
-  const isPast = list === "decided" || list === "all";
   return (
     <li className={css.row} data-approval={id}>
-      {ticked === null && !isPast && <span className={css.tick} />}
+      {ticked === null && list !== "decided" && <span className={css.tick} />}
       {ticked !== null && (
         <label className={css.tick}>
           <input type="checkbox" checked={ticked} onChange={(event) => onTick([id], event.target.checked)} />
@@ -335,6 +336,7 @@ const Row = memo(function Row({ approval, list, current, held, ticked, onTick }:
         <span className={css.standing}>
           <ApprovalMark state={stateOf(approval)} />
           {held !== undefined && <strong className={css.fact}>{heldWords(held)}</strong>}
+          {closed !== null && <bdi className={css.fact}>{closed}</bdi>}
           {closed === null && (
             <>
               <bdi className={css.fact}>{stateOf(approval) === "waiting" ? "" : holderWords(approval)}</bdi>

@@ -32,9 +32,9 @@ export const PRECEDENCE: readonly Standing[] = [
 
 export const WORDS: Readonly<Record<Standing, string>> = {
   failed: "Failed",
-  waiting: "Waiting for a person",
+  waiting: "Needs a person",
   degraded: "Degraded",
-  asking: "Waiting for leave",
+  asking: "Needs leave",
   working: "Working",
   online: "Online",
   paused: "Paused",
