@@ -44,8 +44,8 @@ async def test_a_requester_decides_nothing_by_any_route_and_strangers_see_nothin
     for work in (elsewhere.get(path(item)), decide(elsewhere, ops.id, item, "deny")):
         assert await code(work) == (404, "not_found")
     assert (await elsewhere.get("/approvals/pending"))["approvals"] == []
-    assert await code(lead.api.get("/approvals/pending")) == (403, "credential_not_accepted")
-    assert await code(lead.api.get("/approvals/pending")) == (403, "credential_not_accepted")
+    for where in ("/approvals/pending", "/approvals"):
+        assert await code(lead.api.get(where)) == (403, "credential_not_accepted")
     own_path = f"/workspaces/{lead.id}/approvals"
     assert await code(lead.api.post(f"{own_path}/{item['approval_id']}/withdraw")) == (404, "not_found")
     for role, count in (("requester", 0), ("holder", 1), ("any", 1)):
@@ -255,6 +255,30 @@ async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str
             await nothing_waits(house)
         else:
             assert len((await house.person.get("/approvals/pending"))["approvals"]) == 1
+
+
+@requirement("Q7")
+async def test_a_person_lists_what_the_organisation_asked_page_by_page_and_nothing_of_another_one(house: House) -> None:
+    _root, ops = await house.line("Root", "Ops")
+    viewer = await house.server.person("viewer")
+    elsewhere = await house.server.person("owner", await house.server.org("Elsewhere"))
+    made = [await house.asks(ops, f"number {turn}") for turn in range(5)]
+    for item, decision in zip(made, ("approve", "deny", "deny"), strict=False):
+        await house.person_decides(item, decision)
+
+    async def found(**query: Any) -> tuple[list[str], bool]:
+        page = await viewer.get("/approvals", **query)
+        return [each["action"] for each in page["approvals"]], page["reached_end"]
+
+    assert await found() == ([f"number {turn}" for turn in (4, 3, 2, 1, 0)], True)
+    assert await found(state="decided", limit=2) == (["number 2", "number 1"], False)
+    assert await found(state="decided", limit=2, before=made[1]["approval_id"]) == (["number 0"], True)
+    assert await found(state="denied") == (["number 2", "number 1"], True)
+    assert await found(state="open", limit=2) == (["number 4", "number 3"], True)
+    assert await code(viewer.get("/approvals", state="settled")) == (422, "invalid_field")
+    assert (await elsewhere.get("/approvals"))["approvals"] == []
+    for query in ({"org": made[0]["org_id"]}, {"before": made[0]["approval_id"]}):
+        assert await code(elsewhere.get("/approvals", **query)) == (404, "not_found")
 
 
 async def nothing_waits(house: House) -> None:

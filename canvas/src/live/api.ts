@@ -161,6 +161,13 @@ export class Api {
     return all;
   }
 
+  /** Those that have ended, the newest first; `before`: one of them. */
+  async approvalPage(orgId: string, before: string | null): Promise<{ approvals: Approval[]; reachedEnd: boolean }> {
+    const older = before === null ? "" : `&before=${encodeURIComponent(before)}`;
+    const page = await this.ask("GET", `/approvals?org=${encodeURIComponent(orgId)}&state=decided${older}`);
+    return { approvals: approvalsOf(page), reachedEnd: members(page)?.["reached_end"] !== false };
+  }
+
   /** The newest that a workspace asked, or was asked. */
   async approvalsOf(workspaceId: string): Promise<Approval[]> {
     return approvalsOf(await this.ask("GET", `${seat(workspaceId)}/approvals?role=any`));

@@ -113,6 +113,18 @@ FROM approvals
 WHERE org_id = :org_id AND open = 1 AND (created_at > :after_at OR (created_at = :after_at AND id > :after_id))
 ORDER BY created_at, id LIMIT :count;
 
+-- name: approvals_of_org
+-- all of an organisation, newest first, before one of them
+SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
+    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
+    used_at
+FROM approvals
+WHERE org_id = :org_id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:is_open AS BIGINT) IS NULL OR open = :is_open)
+    AND (created_at < :before_at OR (created_at = :before_at AND id < :before_id))
+ORDER BY created_at DESC, id DESC LIMIT :count;
+
 -- name: approvals_open_count
 -- how many approvals of an organisation are open
 SELECT count(*) FROM approvals WHERE org_id = :org_id AND open = 1;
