@@ -121,6 +121,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("PUT", "/workspaces/{id}/shared-context"): Rule({"workspace"}, "own", VIEWER, "path", {"files": []}),
     ("GET", "/workspaces/{id}/prompt"): Rule(EVERYBODY, "own", VIEWER, "path", None, (404, "no_prompt_yet")),
     ("PUT", "/workspaces/{id}/prompt"): Rule({"workspace"}, "own", VIEWER, "path", {"sections": []}),
+    ("GET", "/approvals"): Rule(PEOPLE),
     ("GET", "/approvals/pending"): Rule(PEOPLE),
     ("GET", "/workspaces/{id}/approvals"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("POST", "/workspaces/{id}/approvals"): Rule({"workspace"}, "own", VIEWER, "path", {}),

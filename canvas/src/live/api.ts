@@ -177,10 +177,11 @@ export class Api {
     return known(await this.ask("GET", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}`));
   }
 
-  /** How it stands then. What is answered is what was shown: its revision, and the hash of its action. */
-  async decide({ workspaceId, id, revision, actionHash }: Approval, { verdict, note, details }: Answer): Promise<Approval> {
+  /** How it stands then. What is answered is what was shown: its revision, the hash of its action, and whose turn it was. */
+  async decide({ workspaceId, id, revision, actionHash, holder }: Approval, { verdict, note, details }: Answer): Promise<Approval> {
     const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
-    const decision = { decision: verdict, revision, action_hash: actionHash, ...words };
+    const whose = verdict === "escalate" && holder.kind === "workspace" ? { holder: holder.id } : {};
+    const decision = { decision: verdict, revision, action_hash: actionHash, ...whose, ...words };
     return known(await this.ask("POST", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
   }
 
