@@ -2,14 +2,14 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from molecule_core.agent.gathering import Gatherer
+from molecule_core.agent.gathering import Failed, Gatherer
 from molecule_core.agent.home import read_home
 from molecule_core.agent.rebuilding import Rebuilder, Rebuilt
 from molecule_core.client.api import Api, ApiError
@@ -68,7 +68,12 @@ class Told:
 
 @asynccontextmanager
 async def rebuilt(
-    server: Server, home: Path, clock: Clock, events: Callable[[], AsyncIterator[dict[str, Any]]] | None = None
+    server: Server,
+    home: Path,
+    clock: Clock,
+    events: Callable[[], AsyncIterator[dict[str, Any]]] | None = None,
+    *,
+    tell: Callable[[Rebuilt], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Told]:
     """A rebuilder that runs; nothing happens to others, unless `events` says so."""
     told = Told()
@@ -80,7 +85,7 @@ async def rebuilt(
     rebuilder = Rebuilder(
         Gatherer(server, OPS, clock=clock),
         home,
-        told.queue.put,
+        tell or told.queue.put,
         events=events or silence,
         warned=told.warned.append,
         clock=clock,
@@ -138,6 +143,23 @@ async def test_files_that_could_not_be_shared_are_shared_later_though_nothing_ha
         asked = server.times("/shared-context")
         await clock.advance(600)
         assert server.times("/shared-context") == asked
+
+
+@requirement("SP7")
+@pytest.mark.parametrize(("final", "times"), [(False, 3), (True, 1)])
+async def test_a_prompt_that_the_server_was_not_told_is_told_again(home: Path, final: bool, times: int) -> None:
+    clock, told = FakeClock(), list[Rebuilt]()
+
+    async def tell(new: Rebuilt) -> None:
+        told.append(new)
+        if len(told) < 3:
+            raise Failed("not now", final=final)
+
+    async with rebuilt(Server(), home, clock, tell=tell) as seen:
+        await pass_until(clock, lambda: len(told) >= times)
+        await clock.advance(600)
+        assert len(told) == times and all(each is told[0] for each in told)
+        assert len(seen.warned) == min(times, 2)
 
 
 @requirement("SP4", "SP7")

@@ -77,7 +77,8 @@ class _Cause(Struct, frozen=True):
 
 
 class Rebuilder:
-    """One agent's prompt, as it is now. `told` is called with each new one; `warned` with what went wrong beside."""
+    """One agent's prompt, as it is now. `told` is called with each new one, and again with the same one after it raised
+    Failed, unless that was final; `warned` with what went wrong beside."""
 
     def __init__(
         self,
@@ -108,6 +109,7 @@ class Rebuilder:
         self._assembly: Assembly | None = None
         self._peers: dict[str, Peer] | None = None
         self._said: tuple[str, tuple[str, ...]] = ("", ())
+        self._untold: Rebuilt | None = None
         self._unshared = True
         self._unknown = False
         self._refused: tuple[HomeFile, ...] | None = None
@@ -202,18 +204,33 @@ class Rebuilder:
             inputs = await self._gatherer.gather(self._home)
             assembly = self._begin(inputs)
             self._unknown = bool(inputs.warnings)
-        self._ask_again(late or self._unknown)
         warnings = (*self._share_fault, *self._blind)
-        new, old = assembly.prompt(warnings), self.prompt
+        new = assembly.prompt(warnings)
         said = (new.hash, new.warnings)
-        if said == self._said:
-            return
-        self._said = said
+        if said != self._said:
+            self._said = said
+            self._untold = self._renewed(new, causes)
+        await self._tell()
+        self._ask_again(late or self._unknown or self._untold is not None)
+
+    def _renewed(self, new: Prompt, causes: list[_Cause]) -> Rebuilt:
+        old = self.prompt
         changed = [] if old is None else diff(old.sections, new.sections, _MOST_DIFF)
         self.prompt = new
         # Of several reasons the one that says most.
         trigger = min((each.trigger for each in causes), key=lambda each: _KINDS.index(each.kind))
-        await self._told(Rebuilt(new, trigger, changed))
+        return Rebuilt(new, trigger, changed)
+
+    async def _tell(self) -> None:
+        if self._untold is None:
+            return
+        try:
+            await self._told(self._untold)
+        except Failed as error:
+            self._warned(f"the server does not know this prompt: {error}")
+            if not error.final:
+                return
+        self._untold = None
 
     def _ask_again(self, needed: bool) -> None:
         if not needed:

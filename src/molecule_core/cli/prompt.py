@@ -103,14 +103,16 @@ def watch(home: Path | None, workspace: str | None, as_json: bool, no_report: bo
     something else of themselves. Also uploads what config.yaml shares with children."""
 
     async def work(place: _Place) -> None:
+        said: Rebuilt | None = None
+
         async def told(new: Rebuilt) -> None:
+            nonlocal said
             build = new.prompt.build(new.trigger)
-            _say(build, new.diff, as_json)
+            if new is not said:
+                _say(build, new.diff, as_json)
+            said = new
             if not no_report:
-                try:
-                    await place.gatherer.tell(build)
-                except Failed as error:
-                    _warn(f"the server does not know this prompt: {error}")
+                await place.gatherer.tell(build)
 
         rebuilder = Rebuilder(
             place.gatherer,
