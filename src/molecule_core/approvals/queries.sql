@@ -49,6 +49,17 @@ SELECT content_hash, approval_id FROM approval_keys WHERE workspace_id = :worksp
 INSERT INTO approval_keys (workspace_id, key, approval_id, content_hash) VALUES (:workspace_id, :key, :approval_id,
     :content_hash);
 
+-- name: keep_approval_use
+-- under which name an approval was used: whoever repeats that needs no other one
+INSERT INTO approval_keys (workspace_id, key, approval_id, content_hash) VALUES (:workspace_id, :key, :approval_id,
+    :content_hash)
+ON CONFLICT (workspace_id, key) DO UPDATE SET approval_id = excluded.approval_id, content_hash = excluded.content_hash;
+
+-- name: approval_use
+-- when an approval was used under a name, for exactly this action
+SELECT a.used_at FROM approval_keys k JOIN approvals a ON a.id = k.approval_id AND a.workspace_id = k.workspace_id
+WHERE k.workspace_id = :workspace_id AND k.key = :key AND k.content_hash = :content_hash;
+
 -- name: approvals_open_of
 -- how many approvals of a workspace are open
 SELECT count(*) FROM approvals WHERE workspace_id = :workspace_id AND open = 1;

@@ -59,13 +59,16 @@ class Ask(Struct):
 
 class Decide(Struct):
     """A decision: approve (approved), deny (denied), escalate or more_info. `revision` and `action_hash`: of what was
-    shown. `details`: approved with these instead."""
+    shown; what has changed since it was first asked for is approved only with one of them. `details`: approved with
+    these instead. `holder`: of a person who passes it on, whose turn it was (a workspace_id); without it, to do so
+    twice is to do so once."""
 
     decision: str
     revision: int | None = None
     action_hash: str | None = None
     note: str = ""
     details: dict[str, Any] | None = None
+    holder: str | None = None
 
 
 class More(Struct):
@@ -195,7 +198,7 @@ class ApprovalEdge:
             raise InvalidField(reason="note is empty; say in it what you want to know")
         row = await self._seen(call)
         session = self._guards.credential_hash(call.headers)[:_SESSION_LENGTH]
-        wish = Wish(decision, said.revision, said.action_hash)
+        wish = Wish(decision, said.revision, said.action_hash, said.holder)
         details = self._details(said.details)
         decided = await self._writer.decide(
             row, Said(wish=wish, by=self._party(call), note=note, details=details, session=session)
