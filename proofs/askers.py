@@ -174,8 +174,7 @@ class Askers:
 
     async def _at_once(self, each: Asked) -> None:
         """Two decide otherwise at the same time: one of them does."""
-        tree, model = each.tree, each.model
-        people = tree.people
+        tree, model, people = each.tree, each.model, each.tree.people
         acts = [
             (
                 people.tokens["owner"],
@@ -216,8 +215,7 @@ class Askers:
         hashed = dice.choice((model.hashed, model.hashed, hash_of(model.action, {"to": "nobody"})))
         is_its = seat is model.seat
         path_id = dice.choice((seat.id, model.seat.id))
-        can = is_its and model.can_be_used(hashed, self._now)
-        was_used = model.used_at >= 0
+        can, was_used = is_its and model.can_be_used(hashed, self._now), model.used_at >= 0
         path = f"/workspaces/{path_id}/approvals/{each.id}/use"
         status, item = await self._office.ask(seat.token, "POST", path, {"action_hash": hashed})
         if status < 400 and was_used and is_its:
@@ -241,8 +239,7 @@ class Askers:
         """The requester, or a person, takes it back."""
         model = each.model
         meant = "yes" if model.is_open else "again" if model.status == "withdrawn" else "no"
-        is_person = each.tree.dice.random() < 0.3
-        people = each.tree.people
+        is_person, people = each.tree.dice.random() < 0.3, each.tree.people
         by = ("person", people.ids["operator"]) if is_person else ("workspace", model.seat.id)
         token = people.tokens["operator"] if is_person else None
         await self._own(each, "withdraw", {}, meant, lambda: model.withdraw(by, self._now), token)
@@ -372,7 +369,7 @@ class Askers:
         told = Counter(
             row["id"].partition(".")[0]
             for row in rows
-            if row["kind"] == "approval_decision" and row["intent"] == "inform"
+            if (row["kind"], row["intent"]) == ("approval_decision", "inform")
         )
         for each in tree.asked:
             self.counts["hops"] += len(each.model.hops)
