@@ -107,14 +107,17 @@ class Graph:
 class Office:
     """A server in this process, and its time."""
 
-    def __init__(self, setting: Setting, clock: FakeClock) -> None:
-        settings = Settings(state_dir=str(setting.folder), database=setting.database, limits=LIMITS)
+    def __init__(self, setting: Setting, clock: FakeClock, limits: Limits = LIMITS) -> None:
+        settings = Settings(state_dir=str(setting.folder), database=setting.database, limits=limits)
         randomness = SeededRandomness(setting.seed + clock.at)
         self.server = Server(settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=randomness)
 
-    async def ask(self, token: str, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, Any]:
-        """Status and body of what the public API answers."""
-        wish = Wish(method, path, urlencode(query).encode(), b"" if body is None else msgspec.json.encode(body), {})
+    async def ask(
+        self, token: str, method: str, path: str, body: Any = None, *, key: str | None = None, **query: Any
+    ) -> tuple[int, Any]:
+        """Status and body of what the public API answers. `key`: what the caller calls what it wants done."""
+        own = {} if key is None else {b"idempotency-key": key.encode()}
+        wish = Wish(method, path, urlencode(query).encode(), b"" if body is None else msgspec.json.encode(body), own)
         headers = {b"authorization": f"Bearer {token}".encode()}
         answer = await self.server.app.ask(Call(self.server.routes.rows[0], {}, headers, b"", LIMITS), wish)
         return answer.status, msgspec.json.decode(answer.body) if answer.body else None

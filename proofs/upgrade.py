@@ -28,9 +28,16 @@ from tests.store.released import (
     write_release,
 )
 
-KILLS = 20
-"""In the middle of each release's migration."""
-_MOST_STARTS = 40 * KILLS
+_KILLS, _ROWS = 20, 50_000
+
+
+def kills_of(rows: int) -> int:
+    """How often the migration of each release is killed: twenty times in a full run, four times in a smaller one."""
+    return _KILLS if rows >= _ROWS else _KILLS // 5
+
+
+# For each kill.
+_MOST_STARTS = 40
 # Where a statement of SQLite ends, the next begins; of PostgreSQL some kills land while the server still works.
 _BY_STATEMENT = 0.6
 
@@ -152,7 +159,7 @@ class Killing:
         moments = self._moments(whole.statements)
         await store.begin()
         killed = 0
-        for _ in range(_MOST_STARTS):
+        for _ in range(_MOST_STARTS * kills):
             if killed == kills:
                 break
             if self._dice.random() < _BY_STATEMENT:
@@ -201,7 +208,7 @@ async def run(setting: Setting) -> Verdict:
     verdict = Verdict(dict(figures), dict.fromkeys(zeros, 0))
     for version in RELEASED:
         store = Store(setting, version, setting.folder / f"schema {version}")
-        await Killing(store, setting, verdict).run(KILLS)
+        await Killing(store, setting, verdict).run(kills_of(setting.size))
     return verdict
 
 
@@ -213,7 +220,7 @@ PROOF = Proof(
     "sound copy of what was before lies beside it.",
     engines=("sqlite", "postgres"),
     unit="rows",
-    sizes={"sqlite": 50_000, "postgres": 50_000},
+    sizes={"sqlite": _ROWS, "postgres": _ROWS},
     control_sizes={"sqlite": 500, "postgres": 500},
     controls={
         "sqlite": (

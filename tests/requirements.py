@@ -121,6 +121,7 @@ NOW = {
     "C47": "A failed list request keeps the old list and says so (canvas R47).",
     "C48": "Who, when, from which session is recorded for every decision (canvas R48).",
     "C79": "Prompt sections sum to the whole; a rebuild updates the view and names its trigger (canvas R79).",
+    "C13": "Who waits for leave is told apart from who works, on the map and in the tree (canvas R13).",
     "C12": "Every standing is told by glyph and word, also where the colours are not ours (canvas R12).",
     "C50": "One agent more or less moves its own team only, and the window stays (canvas R50).",
     "C27": "Pause and resume do what they say and show it at once (canvas R27, as far as there is something to stop).",

@@ -93,7 +93,7 @@ from molecule_core.messages.silence import Silence
 from molecule_core.messages.telling import telling_of
 from molecule_core.messages.tracking import Tracking
 from molecule_core.messages.writer import MessageWriter
-from molecule_core.org.model import SeatsGone
+from molecule_core.org.model import SeatsGone, SeatsMoved
 from molecule_core.org.pruning import HeartbeatPruning
 from molecule_core.org.reader import OrgMirror, OrgReader, load_registry
 from molecule_core.org.registry import Registry
@@ -301,6 +301,7 @@ class Server(Standing):
         self._mirrors.keep(made.book, *made.book.KINDS)
         follow(facts.Explained, "approvals.explained", made.hearing.explained)
         follow(SeatsGone, "approvals.seats_gone", made.hearing.seats_gone)
+        follow(SeatsMoved, "approvals.seats_moved", made.hearing.seats_moved)
 
     def _driver(self, org: OrgReader, owing: Owing) -> Delivery:
         """Whoever pushes."""

@@ -100,7 +100,8 @@ async def test_a_requester_decides_nothing_of_its_own_by_any_tool(house: House, 
     said = await shell(house, worker, tmp_path, "approvals", "decide", item["approval_id"], "approve")
     assert (said.exit_code, "decides nothing that it has asked for itself" in said.stderr) == (1, True)
     # Of two workspaces in one process the one decides that is asked.
-    both = await Sitting(worker, lead)("decide_approval", **own)
+    other = await house.seat("Other")
+    both = await Sitting(other, lead)("decide_approval", **own)
     assert (both["workspace_id"], both["status"]) == (lead.id, "approved")
 
 

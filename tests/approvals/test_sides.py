@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.engines import Engine
 from tests.journeys.follow import follow, state_of
 from tests.journeys.livewire import journal_of
 from tests.journeys.patience import bounded, eventually, until_waiting
+from tests.journeys.rawhttp import Reply, request, wire
 from tests.journeys.seats import remove
 from tests.requirements import requirement
 from tests.running import running
@@ -42,8 +44,8 @@ async def test_a_requester_decides_nothing_by_any_route_and_strangers_see_nothin
     for work in (elsewhere.get(path(item)), decide(elsewhere, ops.id, item, "deny")):
         assert await code(work) == (404, "not_found")
     assert (await elsewhere.get("/approvals/pending"))["approvals"] == []
-    assert await code(lead.api.get("/approvals/pending")) == (403, "credential_not_accepted")
-    assert await code(lead.api.get("/approvals/pending")) == (403, "credential_not_accepted")
+    for where in ("/approvals/pending", "/approvals"):
+        assert await code(lead.api.get(where)) == (403, "credential_not_accepted")
     own_path = f"/workspaces/{lead.id}/approvals"
     assert await code(lead.api.post(f"{own_path}/{item['approval_id']}/withdraw")) == (404, "not_found")
     for role, count in (("requester", 0), ("holder", 1), ("any", 1)):
@@ -221,15 +223,18 @@ async def test_an_old_snapshot_and_its_events_are_the_new_snapshot(house: House)
     assert len(told) >= 7
 
 
+MOVED = ("SeatsMoved", "approvals.seats_moved")
+
+
 @requirement("A3")
-@pytest.mark.parametrize("row", [("Explained", "approvals.explained"), ("SeatsGone", "approvals.seats_gone")])
+@pytest.mark.parametrize("row", [("Explained", "approvals.explained"), ("SeatsGone", "approvals.seats_gone"), MOVED])
 @pytest.mark.parametrize("is_there", [True, False])
 async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str, str], is_there: bool) -> None:
     if not is_there:
         rows = house.server.server.store.followers._rows  # type: ignore[attr-defined]
         (fact,) = [each for each in rows if each.__name__ == row[0]]
         del rows[fact][row[1]]
-    _root, lead, ops = await house.line("Root", "Lead", "Ops")
+    root, lead, ops = await house.line("Root", "Lead", "Ops")
     item = await house.asks(ops)
     if row[0] == "Explained":
         await house.decides(lead, item, "more_info", note="why?")
@@ -237,6 +242,12 @@ async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str
         answer = {"handle": question["instructions"]["reply_handle"], "text": "so"}
         await ops.api.post(f"/workspaces/{ops.id}/reply", answer)
         assert ((await house.now(item))["status"] == "pending") == is_there
+    elif row == MOVED:
+        await house.person.call("PATCH", f"/workspaces/{ops.id}", body={"parent_id": root.id})
+        await house.clock.advance(0)
+        if is_there:
+            await house.held_by(item, "Root")
+        assert (await house.now(item))["holder"]["name"] == ("Root" if is_there else "Lead")
     else:
         await remove(house.server.admin, ops)
         await house.clock.advance(0)
@@ -244,6 +255,30 @@ async def test_each_follower_of_approvals_is_needed(house: House, row: tuple[str
             await nothing_waits(house)
         else:
             assert len((await house.person.get("/approvals/pending"))["approvals"]) == 1
+
+
+@requirement("Q7")
+async def test_a_person_lists_what_the_organisation_asked_page_by_page_and_nothing_of_another_one(house: House) -> None:
+    _root, ops = await house.line("Root", "Ops")
+    viewer = await house.server.person("viewer")
+    elsewhere = await house.server.person("owner", await house.server.org("Elsewhere"))
+    made = [await house.asks(ops, f"number {turn}") for turn in range(5)]
+    for item, decision in zip(made, ("approve", "deny", "deny"), strict=False):
+        await house.person_decides(item, decision)
+
+    async def found(**query: Any) -> tuple[list[str], bool]:
+        page = await viewer.get("/approvals", **query)
+        return [each["action"] for each in page["approvals"]], page["reached_end"]
+
+    assert await found() == ([f"number {turn}" for turn in (4, 3, 2, 1, 0)], True)
+    assert await found(state="decided", limit=2) == (["number 2", "number 1"], False)
+    assert await found(state="decided", limit=2, before=made[1]["approval_id"]) == (["number 0"], True)
+    assert await found(state="denied") == (["number 2", "number 1"], True)
+    assert await found(state="open", limit=2) == (["number 4", "number 3"], True)
+    assert await code(viewer.get("/approvals", state="settled")) == (422, "invalid_field")
+    assert (await elsewhere.get("/approvals"))["approvals"] == []
+    for query in ({"org": made[0]["org_id"]}, {"before": made[0]["approval_id"]}):
+        assert await code(elsewhere.get("/approvals", **query)) == (404, "not_found")
 
 
 async def nothing_waits(house: House) -> None:
@@ -282,3 +317,61 @@ async def test_what_is_asked_has_bounds(house: House) -> None:
     ]
     for each in bad:
         assert (await code(ops.api.post(where, each)))[0] == 422
+
+
+@requirement("Q1", "Q6")
+async def test_nothing_that_is_sent_makes_the_server_fail(house: House) -> None:
+    """NUL characters, numbers without a bound, half characters: taken or refused, on both engines, and never a 500."""
+    root, ops = await house.line("Root", "Ops")
+    item = await house.asks(ops, details={"n": 1})
+    every = f"/workspaces/{ops.id}/approvals"
+    one = f"/workspaces/{root.id}/approvals/{item['approval_id']}"
+    big = [10**400, 2**63, 2**64, -(2**64), 1.7e308, 10**308]
+    sent: list[tuple[str, str, Any]] = []
+    for number in big:
+        sent += [
+            ("POST", every, {"action": "a", "cost": number}),
+            ("POST", every, {"action": "a", "details": {"n": number}}),
+            ("POST", every, {"action": "a", "expires_in": number}),
+            ("POST", f"{one}/decide", {"decision": "deny", "revision": number}),
+        ]
+    for text in ("a\x00b", "\x00", "\ud800", "\u2028"):
+        sent += [
+            ("POST", every, {"action": text}),
+            ("POST", every, {"action": "a", "reason": text}),
+            ("POST", every, {"action": "a", "details": {text: text}}),
+            ("POST", every, {"action": "a", "task_id": text}),
+            ("POST", f"{one}/decide", {"decision": "more_info", "note": text}),
+            ("POST", f"{one}/decide", {"decision": "approve", "action_hash": text}),
+            ("POST", f"{one}/decide", {"decision": "escalate", "holder": text}),
+            ("POST", f"{path(item)}/answer", {"text": text}),
+            ("POST", f"{path(item)}/withdraw", {"note": text, "more": text}),
+            ("POST", f"{path(item)}/use", {"action_hash": text}),
+        ]
+    sent += [("GET", f"{where}?{name}=a%00b", None) for where in (every, path(item)) for name in QUERIED]
+    sent += [("GET", f"{every}/a%00b", None), ("POST", f"{every}/a%00b/use", {"action_hash": "h"})]
+    for method, where, body in sent:
+        data = None if body is None else json.dumps(body).encode()
+        reply = await bounded(_raw(house, method, where, data, root if where.startswith(one) else ops))
+        assert reply.status < 500, (method, where, body, reply.body)
+    for name in ("after", "org", "limit"):
+        assert (await code(house.person.get("/approvals/pending", **{name: "a\x00b"})))[0] in (404, 422)
+    for number in big:
+        for what, body in (("rules", {"cost_above": number}), ("grants", {"cost_up_to": number})):
+            name = {"rules": "approval-rules", "grants": "standing-authority"}[what]
+            where = f"/workspaces/{ops.id}/{name}"
+            with contextlib.suppress(ApiError):
+                await house.person.call("PUT", where, body={what: [{"action": "a", **body}]})
+            assert (await house.person.get(where))[what] is not None
+    page = await house.person.get("/approvals/pending")
+    assert len(page["approvals"]) >= 1
+    assert await house.server.admin.get("/approvals/pending") == page, "also for who belongs to no organisation"
+
+
+QUERIED = ("state", "role", "before", "limit", "wait", "seq")
+
+
+async def _raw(house: House, method: str, where: str, body: bytes | None, seat: Any) -> Reply:
+    async with wire(house.server.port) as line:
+        await line.send(request(method, where, body, token=seat.token))
+        return await line.reply()

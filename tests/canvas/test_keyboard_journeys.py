@@ -96,7 +96,7 @@ async def test_keys_send_again_what_was_not_sent(desk: Desk, page: Page, fingers
 
 @requirement("C59")
 async def test_keys_connect_an_agent_and_put_its_token_away(desk: Desk, page: Page, fingers: Fingers) -> None:
-    await fingers.use(page.get_by_role("link", name="Connect"))
+    await fingers.use(page.get_by_role("link", name="Connect", exact=True))
     await fingers.go_to(page.get_by_label("Name"))
     await fingers.type("Courier")
     await fingers.press("Tab")

@@ -161,7 +161,7 @@ async def test_the_token_of_a_new_seat_is_shown_once_and_kept_nowhere(desk: Desk
     assert token not in await page.content()
     assert token not in await traces(page, said)
     for way in ("Settings", "Connect"):
-        await page.get_by_role("link", name=way).click()
+        await page.get_by_role("link", name=way, exact=True).click()
     await page.get_by_role("button", name="Make the seat").wait_for()
     await page.go_back()
     assert token not in await page.content()

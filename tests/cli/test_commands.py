@@ -107,6 +107,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "status": ["TASK_ID", "--workspace"],
         "cancel": ["TASK_ID", "--reason", "--workspace"],
         "delegations": ["list", "show", "cancel", "retry", "stats"],
+        "approvals": ["list", "show", "request", "decide", "answer", "withdraw", "use", "rules", "authority"],
         "memory": ["list", "search", "forget", "keys"],
         "prompt": ["show", "diff", "watch"],
         "doctor": serve,

@@ -162,5 +162,5 @@ async def test_the_list_names_every_tool_and_all_it_takes(tmp_path: Path, engine
 @requirement("G5")
 def test_every_word_that_the_registry_gives_to_a_tool_is_a_verb_of_the_command(engine: str) -> None:
     words = {spec.cli.split()[0] for spec in TOOLS if spec.cli}
-    assert words == {"peers", "info", "reply", "decline", "delegate", "status", "cancel"}
+    assert words == {"peers", "info", "reply", "decline", "delegate", "status", "cancel", "approvals"}
     assert words <= set(VERBS)

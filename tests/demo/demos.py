@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from molecule_core.client.api import Api
+from molecule_core.client.api import Api, ApiError
 from tests.journeys.processes import MOLECULE, Process, client, environment, started
 from tests.waits import PROCESS_START_SECONDS
 
@@ -87,6 +87,15 @@ class Demo:
     def kill(self, name: str) -> None:
         """kill -9 for one agent."""
         os.kill(self.pid(name), signal.SIGKILL)
+
+    async def prompt_of(self, name: str) -> dict[str, Any]:
+        """The system prompt that was told of a seat; empty as long as none was."""
+        try:
+            view = await self.api.get(f"/workspaces/{await self.id(name)}/prompt")
+        except ApiError as error:
+            assert error.code == "no_prompt_yet"
+            return {}
+        return dict(view["build"])
 
     async def seats(self) -> dict[str, Any]:
         """name -> seat."""

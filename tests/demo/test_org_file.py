@@ -10,6 +10,7 @@ from molecule_core.ground.errors import BadSettings
 
 TOP = 'name = "Ours"\n'
 DESK = '[[seat]]\nname = "Desk"\nrole = "r"\nbehaviour = "desk"\n'
+KEEPER = DESK.replace('"desk"', '"specialist"')
 SERVICE = DESK.replace('"desk"', '"specialist"') + 'host = "push"\n'
 TOPICS = '[[seat.craft]]\nkind = "topics"\ntitle = "T"\n'
 CHECKS = '[[seat.craft]]\nkind = "checks"\ntitle = "T"\n'
@@ -76,6 +77,7 @@ def test_what_is_no_toml_is_said_to_be_none(tmp_path: Path, content: bytes) -> N
         (TOP + DESK, ("Desk", "neither a craft nor seats below", "[[...craft]]")),
         (TOP + DESK + 'host = "mcp"\n' + TOPICS, ("Desk", "leave its host away")),
         (TOP + DESK + 'host = "ftp"\n' + TOPICS, ("host", "ftp")),
+        (TOP + KEEPER + 'host = "mcp"\nprompt = "p"\n' + TOPICS, ("Desk", "leave its prompt away")),
         (TOP + DESK + "stumbles = true\n" + TOPICS, ("Desk", "stumbles", 'host = "push"')),
         (TOP + SERVICE + "progress = true\n" + TOPICS, ("Desk", "says nothing while it works")),
         (TOP + DESK + TOPICS.replace("topics", "magic"), ("magic", "kind")),

@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from molecule_core.demo.seats import BOOK_FILE
 from tests.demo.demos import BAKERY, TEXT, packaged_without_pauses, running_demo, started_demo
+from tests.journeys.patience import eventually
 from tests.journeys.processes import LISTENS, client, free_port, started
 from tests.running import ADMIN_TOKEN
 from tests.waits import IN_PROCESS_SECONDS
@@ -48,7 +49,9 @@ async def test_the_packaged_company_answers_a_person_together(state: Path, port:
         await demo.ask("Lead")
         user, begun, answer = await demo.chat_of("Lead", 3)
         await demo.until_seat("Lead", lambda seat: seat["active_tasks"] == 0)
+        told = await eventually(lambda: demo.prompt_of("Lead"), lambda build: "Engineering" in str(build))
 
+    assert told["sections"][0]["text"].startswith("You are the lead of a small company.")
     assert {seat["status"] for seat in seats.values()} == {"online"}
     assert user == ("user", TEXT)
     assert (

@@ -17,6 +17,9 @@ ELSEWHERE = {
     "/mcp": "speaks JSON-RPC: tests/endpoint/",
     "/workspaces/{id}/mcp": "speaks JSON-RPC: tests/endpoint/",
     "/workspaces/{id}/chat/uploads": "takes a form: tests/edges/test_uploads.py",
+    "/workspaces/{id}/approvals/{approval_id}/answer": "takes a question, once: tests/approvals/",
+    "/workspaces/{id}/approvals/{approval_id}/use": "takes an approval, once: tests/approvals/",
+    "/workspaces/{id}/approvals/{approval_id}/withdraw": "takes a request, once: tests/approvals/",
     "/workspaces/{id}/external/rotate": "ends the token that others use here: tests/journeys/test_tokens.py",
 }
 BODYLESS = {
@@ -67,6 +70,7 @@ async def json_targets(server: Running) -> list[Target]:
     org = (await server.admin.get("/orgs"))[0]["id"]
     person = await server.admin.post(f"/orgs/{org}/people", {"name": "Somebody"})
     owed, done = await _owed(server, seat), await _done(server, seat)
+    approval = await _to_decide(server, seat)
     return [
         Target(
             route=route,
@@ -78,6 +82,7 @@ async def json_targets(server: Running) -> list[Target]:
                 template_id="a-template",
                 activity_id=owed[2].id,
                 delegation_id=done.about.get(route.path, done.id),
+                approval_id=approval,
             ),
             token=seat.token if WORKSPACE in route.who.kinds else ADMIN_TOKEN,
             seat=seat,
@@ -125,6 +130,14 @@ async def _done(server: Running, seat: Seat) -> Done:
     return Done(told["delegation_id"], body, recorded, about)
 
 
+async def _to_decide(server: Running, seat: Seat) -> str:
+    """What a child of the seat asks it for leave to do: the same decision again is no other one."""
+    child = await server.seat("Child", parent_id=seat.id)
+    await seat.api.post("/registry/heartbeat", {"workspace_id": seat.id})
+    asked = await child.api.post(f"/workspaces/{child.id}/approvals", {"action": "open the shop"})
+    return str(asked["approval_id"])
+
+
 async def _owed(server: Running, seat: Seat) -> list[Owed]:
     """Four of them: to answer, to decline, to have a draft, to be asked back."""
     for number in range(4):
@@ -165,6 +178,10 @@ def valid_body(route: Route, seat: Seat, owed: list[Owed], done: Done) -> dict[s
         "/workspaces/{id}/delegations/{delegation_id}/status": {"current_step": "reading"},
         "/delegations/{delegation_id}/status": {"current_step": "reading"},
         "/workspaces/{id}/delegations/{delegation_id}/cancel": {"reason": "not wanted"},
+        "/workspaces/{id}/approvals": {"action": "open the shop"},
+        "/workspaces/{id}/approvals/{approval_id}/decide": {"decision": "approve"},
+        "/workspaces/{id}/approval-rules": {"rules": []},
+        "/workspaces/{id}/standing-authority": {"grants": []},
         "/workspaces/{id}/broadcast": {"message": "hello"},
         "/workspaces/{id}/activity": {"activity_type": "agent_log"},
         "/workspaces/{id}/activity/ack": {"acked_seq": 0},

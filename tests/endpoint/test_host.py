@@ -96,7 +96,7 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
         "wait_for_message": {"timeout_secs": 1},
         "inbox_pop": {"activity_id": waiting["activity_id"]},
         "commit_memory": {"content": "the shop opens at nine"},
-        "request_approval": {"action": "open the shop", "reason": "it is nine"},
+        "request_approval": {"action": "open the shop", "reason": "it is nine", "wait": 0},
     }
     if spec.name == "decide_approval":
         child = await server.seat("Child", parent_id=ops.id)

@@ -35,6 +35,7 @@ class Rule(NamedTuple):
 
 NOT_THERE = (404, "not_found")
 TEXT = {"params": {"message": {"content": "hi"}}}
+_APPROVAL = "/workspaces/{id}/approvals/{approval_id}"
 _DRAFT = "/workspaces/{id}/messages/{activity_id}/draft"
 _CHOSEN, _TEMPLATES = "/cp/admin/workspace/{id}/instruction-template", "/orgs/{org_id}/instruction-templates"
 _TEMPLATE = f"{_TEMPLATES}/{{template_id}}"
@@ -120,6 +121,21 @@ RULES: dict[tuple[str, str], Rule] = {
     ("PUT", "/workspaces/{id}/shared-context"): Rule({"workspace"}, "own", VIEWER, "path", {"files": []}),
     ("GET", "/workspaces/{id}/prompt"): Rule(EVERYBODY, "own", VIEWER, "path", None, (404, "no_prompt_yet")),
     ("PUT", "/workspaces/{id}/prompt"): Rule({"workspace"}, "own", VIEWER, "path", {"sections": []}),
+    ("GET", "/approvals"): Rule(PEOPLE),
+    ("GET", "/approvals/pending"): Rule(PEOPLE),
+    ("GET", "/workspaces/{id}/approvals"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("POST", "/workspaces/{id}/approvals"): Rule({"workspace"}, "own", VIEWER, "path", {}),
+    ("GET", _APPROVAL): Rule(EVERYBODY, "own", VIEWER, "path", finds_nothing=True),
+    ("POST", f"{_APPROVAL}/decide"): Rule(
+        EVERYBODY, "talk", OPERATOR, "path", {"decision": "deny"}, finds_nothing=True
+    ),
+    ("POST", f"{_APPROVAL}/answer"): Rule({"workspace"}, "own", VIEWER, "path", {"text": "hi"}, finds_nothing=True),
+    ("POST", f"{_APPROVAL}/withdraw"): Rule(EVERYBODY, "own", OPERATOR, "path", {}, finds_nothing=True),
+    ("POST", f"{_APPROVAL}/use"): Rule({"workspace"}, "own", VIEWER, "path", {"action_hash": ""}, finds_nothing=True),
+    ("GET", "/workspaces/{id}/approval-rules"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("PUT", "/workspaces/{id}/approval-rules"): Rule(PEOPLE, "own", OPERATOR, "path", {"rules": []}),
+    ("GET", "/workspaces/{id}/standing-authority"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("PUT", "/workspaces/{id}/standing-authority"): Rule(PEOPLE, "own", OPERATOR, "path", {"grants": []}),
     ("GET", "/workspaces/{id}/memories"): Rule(EVERYBODY, "own", OPERATOR, "path"),
     ("POST", "/workspaces/{id}/memories"): Rule(EVERYBODY, "own", OPERATOR, "path", {"content": "hi"}),
     ("DELETE", "/workspaces/{id}/memories/{memory_id}"): Rule(EVERYBODY, "own", OPERATOR, "path", finds_nothing=True),

@@ -92,7 +92,7 @@ async def test_where_the_version_in_force_is_missed_as_often_nothing_is_rolled_b
 async def test_fewer_outcomes_than_the_limit_roll_nothing_back(
     engine: Engine, place: str, tmp_path: Path, clock: FakeClock
 ) -> None:
-    limits = msgspec.structs.replace(UNHURRIED, canary_outcomes=9)
+    limits = msgspec.structs.replace(UNHURRIED, canary_outcomes=17)
     async with running(engine, place, tmp_path, clock=clock, limits=limits, push_instructions_enabled=True) as server:
         house = House(server, await server.person("owner"), clock)
         agent = await agent_of(server)

@@ -4,7 +4,7 @@ import pytest
 
 from proofs.controls import Control
 from proofs.settings import prove, try_control
-from proofs.upgrade import KILLS, PROOF
+from proofs.upgrade import PROOF, kills_of
 from tests.engines import ENGINES, Engine
 from tests.requirements import requirement
 from tests.store.released import RELEASED
@@ -18,7 +18,7 @@ async def test_a_migration_that_is_killed_again_and_again_ends_well(engine: Engi
     verdict = await prove(PROOF, engine, postgres, seed=SEED, tenth=True)
 
     assert verdict.broken == {}, verdict.notes
-    assert verdict.figures["kills"] == KILLS * len(RELEASED)
+    assert verdict.figures["kills"] == kills_of(PROOF.size(engine, tenth=True)) * len(RELEASED)
 
 
 @requirement("O6")

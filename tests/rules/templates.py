@@ -110,19 +110,22 @@ BOMBS = (
     "{% if " + "not " * 2000 + "kind %}x{% endif %}",
     "{% if kind %}" * 300 + "x" + "{% endif %}" * 300,
     "{% if " + "(" * 1000 + "kind" + ")" * 1000 + " %}x{% endif %}",
-    "{{ kind }}" * 401,
-    "x" * 8193,
-    "é" * 4097,
+    "{{ kind }}" * (LIMITS.template_nodes + 1),
+    "x" * (LIMITS.template_bytes + 1),
+    "é" * (LIMITS.template_bytes // 2 + 1),
 )
 _MANY = tuple(f"tool_{number}" for number in range(64))
 _SILENT_LOOP = "{% for t in available_tools %}" + "{% if not t %}x{% endif %}" * 98 + "{% endfor %}"
 _WIDE_LOOP = "{% for t in available_tools %}{{ kind }}" + "{{ peer_role }}" * 100 + "{% endfor %}"
 BOMBS_OF_MANY_TEXTS = (
-    Parts(blocks=dict.fromkeys(rules.BLOCKS, "x" * 8192), lines=("x" * 8192,) * 50),
-    Parts(blocks={"reply": "r", "compact": "c"}, lines=("{{ kind }}" * 300,) * 50),
-    Parts(blocks={"reply": "r", "compact": "c"}, lines=("",) * 49 + ("é" * 5000,)),
+    Parts(blocks=dict.fromkeys(rules.BLOCKS, "x" * LIMITS.template_bytes), lines=("x" * LIMITS.template_bytes,) * 50),
+    Parts(blocks={"reply": "r", "compact": "c"}, lines=("{{ kind }}" * (LIMITS.template_nodes - 100),) * 50),
+    Parts(blocks={"reply": "r", "compact": "c"}, lines=("",) * 49 + ("é" * (LIMITS.template_bytes // 2),)),
     Parts(blocks={"reply": "r", "compact": "c"}, lines=(_SILENT_LOOP,), tools=_MANY),
-    Parts(blocks={"reply": "r", "compact": "c"}, lines=("{% if kind == 'none' %}" + "x" * 4000 + "{% endif %}",) * 3),
+    Parts(
+        blocks={"reply": "r", "compact": "c"},
+        lines=("{% if kind == 'none' %}" + "x" * (LIMITS.template_bytes // 3) + "{% endif %}",) * 3,
+    ),
     Parts(blocks={"reply": _WIDE_LOOP, "compact": "c"}),
     Parts(blocks={"reply": "{{ peer_role }}" * 30, "compact": "c"}),
     Parts(blocks={"reply": '{{ attachments | join("' + "x" * 8000 + '") }}', "compact": "c"}),

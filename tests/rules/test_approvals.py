@@ -26,6 +26,8 @@ class Attempt(NamedTuple):
     id: str
     decision: Decision
     revision: int | None
+    hashed: str | None = None
+    holder: str | None = None
 
 
 class Model:
@@ -40,9 +42,12 @@ class Model:
         self.over: tuple[Decision, str] | None = None
         self.asker: str | None = None
         self.revision = 1
+        self.persons_passed = dict[str, set[str]]()
+        self.is_above = True
 
     def next(self) -> None:
         self.turn = self.left.pop(0).id if self.left else None
+        self.is_above = True
         self.had |= set() if self.turn is None else {self.turn}
 
     def takes(self, attempt: Attempt) -> str:
@@ -52,18 +57,30 @@ class Model:
             return "no"
         if self.over is not None:
             return "again" if self.over == (attempt.decision, attempt.id) else "no"
-        if not is_person and attempt.id != self.turn:
+        if not is_person and (attempt.id != self.turn or not self.is_above):
             is_again = attempt.decision is Decision.ESCALATE and attempt.id in self.passed_on
             return "again" if is_again else "no"
         if attempt.decision is Decision.MORE_INFO and self.asker is not None:
             return "again" if self.asker == attempt.id else "no"
-        if attempt.revision is not None and attempt.revision != self.revision:
+        blind = attempt.decision is Decision.APPROVE and self.revision > 1 and not (attempt.revision or attempt.hashed)
+        if blind or attempt.revision not in (None, self.revision):
             return "no"
-        return "no" if attempt.decision is Decision.ESCALATE and self.turn is None else "yes"
+        return self.passes(attempt) if attempt.decision is Decision.ESCALATE else "yes"
+
+    def passes(self, attempt: Attempt) -> str:
+        """Of who passes it on: a person once, unless it names whose turn it is."""
+        is_person = attempt.kind is Kind.PERSON
+        if is_person and attempt.holder is None and attempt.id in self.persons_passed:
+            return "again"
+        if is_person and attempt.holder not in (None, self.turn):
+            return "again" if attempt.holder in self.persons_passed.get(attempt.id, ()) else "no"
+        return "no" if self.turn is None else "yes"
 
     def does(self, attempt: Attempt) -> None:
         """It held."""
         if attempt.decision is Decision.ESCALATE:
+            if attempt.kind is Kind.PERSON:
+                self.persons_passed.setdefault(attempt.id, set()).add(self.turn or "")
             self.passed_on.add(attempt.id)
             self.asker = None
             self.next()
@@ -88,6 +105,8 @@ class Model:
             asked=frozenset(self.had),
             escalated=frozenset(self.passed_on),
             asker=None if self.asker is None else (asker_kind, self.asker),
+            is_above=self.is_above,
+            passed_on=frozenset((who, over) for who, each in self.persons_passed.items() for over in each),
             decided=None if self.over is None else (self.over[0].value, kind, self.over[1]),
         )
 
@@ -116,13 +135,16 @@ def story(dice: random.Random, judge: Any = rules.judge) -> list[str]:
         elif happens < 0.25 and model.asker is not None and model.over is None:
             model.asker = None
             model.revision += 1
+            model.persons_passed.clear()
+        elif happens < 0.3:
+            model.is_above = False
         replayed = bool(said) and dice.random() < 0.3
         revision = dice.choice([None, model.revision, model.revision, 1, 9])
-        attempt = (
-            dice.choice(said) if replayed else Attempt(*dice.choice(everybody), dice.choice([*Decision]), revision)
-        )
+        whom = dice.choice([None, model.turn, *(each.id for each in chain[:2])])
+        fresh = Attempt(*dice.choice(everybody), dice.choice([*Decision]), revision, dice.choice([None, "h"]), whom)
+        attempt = dice.choice(said) if replayed else fresh
         said.append(attempt)
-        wish = Wish(attempt.decision, attempt.revision, dice.choice([None, "h"]))
+        wish = Wish(attempt.decision, attempt.revision, attempt.hashed, attempt.holder)
         found = judge(model.stands(), Decider(attempt.kind, attempt.id), wish)
         meant = model.takes(attempt)
         if {Verdict.DONE: "yes", Verdict.REPEATED: "again"}.get(found, "no") != meant:

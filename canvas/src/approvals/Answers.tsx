@@ -1,10 +1,11 @@
 /** What a person may answer to a request. Nothing leaves the page for five seconds; then it is final. */
 
-import { useId, useState, type FocusEvent, type FormEvent } from "react";
+import { useEffect, useId, useRef, useState, type FocusEvent, type FormEvent, type ReactNode } from "react";
 import { useDesk } from "../app";
 import { CodeField } from "../instructions/CodeField";
 import type { Held, Verdict } from "../live/approving";
 import { Button } from "../parts/Button";
+import { useLayer } from "../parts/keys";
 import { useSeconds } from "../parts/seconds";
 import { isAsked, type Approval } from "../state/approvals";
 import type { Members } from "../state/reading";
@@ -13,39 +14,47 @@ import { plainly } from "../text/unseen";
 import { useServerSeconds } from "./Countdown";
 import { readDetails } from "./edit";
 import css from "./Inbox.module.css";
-import { closedWords, partyWords, prettyDetails } from "./words";
+import { closedWords, DONE, isRounded, partyWords, prettyDetails } from "./words";
 
 /** What is being written: a reason, a question, or other details. */
 type Form = "deny" | "more_info" | "edit" | null;
-
-const DONE: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked back" };
 
 export function Answers({ approval }: { approval: Approval }) {
   const { approving, maySend } = useDesk();
   const held = useStored(approving.held).get(approval.id);
   const [form, setForm] = useState<Form>(null);
+  const [read, setRead] = useState(approval.revision);
   const closed = closedWords(approval, useServerSeconds(isAsked(approval)));
   const answer = (verdict: Verdict, note = "", details: Members | null = null): void => {
     setForm(null);
-    const words = `${DONE[verdict]}: ${plainly(approval.action)}. Nothing is sent if this page is closed within 5 s.`;
+    const words = `${DONE[verdict]}: ${plainly(approval.action)}. Nothing is sent if this page is closed.`;
     approving.answer([approval], { verdict, note, details }, words, Date.now());
   };
-  if (held !== undefined) return <Given held={held} closed={closed} />;
-  if (!maySend) return <p className={css.fact}>An operator of the organisation can decide this.</p>;
+  const group = useKeptFocus(`${held?.phase ?? ""} ${form ?? ""} ${closed !== null}`);
+  const framed = (label: string, inside: ReactNode): ReactNode => (
+    <div className={css.answers} role="group" aria-label={label} ref={group} tabIndex={-1}>
+      {inside}
+    </div>
+  );
+  if (held !== undefined) return framed("Your answer", <Given held={held} closed={closed} />);
+  if (!maySend) return <p className={css.fact}>{closed ?? "An operator of the organisation can decide this."}</p>;
+  if (closed === null && approval.revision !== read && (form === null || form === "edit")) return framed("Answer", <Changed onRead={() => setRead(approval.revision)} />);
   if (form !== null && closed === null) {
     const common = { approval, onCancel: () => setForm(null) };
-    if (form === "edit") return <EditForm {...common} onDone={(details, note) => answer("approve", note, details)} />;
-    return <WordsForm {...common} about={form} onDone={(note) => answer(form, note)} />;
+    if (form === "edit") return framed("Answer", <EditForm key={read} {...common} onDone={(details, note) => answer("approve", note, details)} />);
+    return framed("Answer", <WordsForm {...common} about={form} onDone={(note) => answer(form, note)} />);
   }
   const { holder, status, forPerson } = approval;
   const off = closed !== null;
-  return (
-    <div className={css.answers} role="group" aria-label="Answer">
+  const rounded = isRounded(approval.details);
+  return framed(
+    "Answer",
+    <>
       <div className={css.deeds}>
         <Button kind="primary" icon="check" disabled={off} onClick={() => answer("approve")}>
           Approve
         </Button>
-        <Button disabled={off} onClick={() => setForm("edit")}>
+        <Button disabled={off || rounded} onClick={() => setForm("edit")}>
           Approve with edits…
         </Button>
         <Button icon="close" disabled={off} onClick={() => setForm("deny")}>
@@ -70,18 +79,49 @@ export function Answers({ approval }: { approval: Approval }) {
           <bdi>{partyWords(holder)}</bdi> is asked too: whoever answers first decides.
         </p>
       )}
-    </div>
+      {!off && rounded && (
+        <p className={css.problem}>
+          A number in the details is longer than browsers can show to its last digit. <code>molecule approvals show</code> shows it as it is; it cannot be edited here.
+        </p>
+      )}
+    </>,
   );
+}
+
+/** What is decided about has changed since it was read: nobody approves what was put in its place a moment before. */
+function Changed({ onRead }: { onRead: () => void }) {
+  return (
+    <>
+      <p role="alert" className={css.closed}>
+        What is asked for has changed while it was open here. Read it again before you answer.
+      </p>
+      <div className={css.deeds}>
+        <Button onClick={onRead}>I have read it</Button>
+      </div>
+    </>
+  );
+}
+
+/** When the buttons of the group change under the focus, it stays with the group. */
+function useKeptFocus(what: string): React.RefObject<HTMLDivElement | null> {
+  const group = useRef<HTMLDivElement>(null);
+  const before = useRef(what);
+  useEffect(() => {
+    if (before.current === what) return;
+    before.current = what;
+    if (document.activeElement === document.body) group.current?.focus({ preventScroll: true });
+  }, [what]);
+  return group;
 }
 
 /** An answer of this page that the server does not have, or did not take. */
 function Given({ held, closed }: { held: Held; closed: string | null }) {
   const { approving } = useDesk();
   const { approval, answer, until, phase, problem } = held;
-  const left = Math.max(0, Math.ceil((until - useSeconds(phase === "held")) / 1_000));
+  const left = Math.max(0, Math.floor((until - useSeconds(phase === "held")) / 1_000));
   const drop = (): void => approving.takeBack([approval.id]);
   return (
-    <div className={css.answers} role="group" aria-label="Your answer">
+    <>
       <p>
         {phase === "held" && (
           <>
@@ -100,13 +140,13 @@ function Given({ held, closed }: { held: Held; closed: string | null }) {
       <div className={css.deeds}>
         {phase === "held" && <Button onClick={drop}>Take it back</Button>}
         {phase === "unsent" && (
-          <Button icon="again" onClick={() => void approving.sendAgain(approval.id)}>
+          <Button icon="again" onClick={() => void approving.sendAgain([approval.id])}>
             Send it again
           </Button>
         )}
         {(phase === "unsent" || phase === "refused") && <Button onClick={drop}>{phase === "unsent" ? "Discard it" : "Look at it again"}</Button>}
       </div>
-    </div>
+    </>
   );
 }
 
@@ -119,12 +159,13 @@ function WordsForm({ about, approval, onDone, onCancel }: FormProps & { about: "
   const [words, setWords] = useState("");
   const id = useId();
   const asks = about === "more_info";
+  useLayer(onCancel);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (!asks || words.trim() !== "") onDone(words.trim());
   };
   return (
-    <form className={css.answers} onSubmit={submit} aria-label={asks ? "Ask back" : "Deny"}>
+    <form className={css.form} onSubmit={submit} aria-label={asks ? "Ask back" : "Deny"}>
       <label htmlFor={id}>{asks ? "Your question" : "Reason"}</label>
       <textarea id={id} rows={3} autoFocus value={words} aria-describedby={`${id}hint`} onFocus={reveal} onChange={(event) => setWords(event.target.value)} />
       <p id={`${id}hint`} className={css.fact}>
@@ -145,6 +186,7 @@ function EditForm({ approval, onDone, onCancel }: FormProps & { onDone: (details
   const [words, setWords] = useState(begun);
   const [note, setNote] = useState("");
   const id = useId();
+  useLayer(onCancel);
   const { details, marks } = readDetails(words, approval.proposed);
   const same = details !== null && JSON.stringify(details) === JSON.stringify(approval.details);
   const submit = (event: FormEvent): void => {
@@ -152,7 +194,7 @@ function EditForm({ approval, onDone, onCancel }: FormProps & { onDone: (details
     if (details !== null && !same) onDone(details, note.trim());
   };
   return (
-    <form className={css.answers} onSubmit={submit} aria-label="Approve with edits">
+    <form className={css.form} onSubmit={submit} aria-label="Approve with edits">
       <h3>Details to approve</h3>
       <CodeField label="Details to approve" words={words} marks={marks} onChange={setWords} />
       <label htmlFor={id}>Note</label>

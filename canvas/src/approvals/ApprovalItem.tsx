@@ -21,7 +21,8 @@ interface Props {
 }
 
 export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }: Props) {
-  const { id, workspaceId, requesterName, action, details, expiresAt, decided } = approval;
+  const { id, workspaceId, requesterName, action, details, expiresAt, decided, holder } = approval;
+  const state = stateOf(approval);
   const open = isAsked(approval);
   const closed = closedWords(approval, Number.NEGATIVE_INFINITY);
   return (
@@ -38,18 +39,18 @@ export const ApprovalItem = memo(function ApprovalItem({ approval, at, tabStop }
         </p>
         <div className={`${message.bubble} ${css.bubble}`}>
           <p dir="auto">{plainly(action)}</p>
-          {detailLines(details).slice(0, SHOWN).map((line, index) => (
+          {detailLines(details, SHOWN).map((line, index) => (
             <p key={index} className={css.task} dir="auto">
               {line.slice(0, LETTERS)}
               {line.length > LETTERS && "…"}
             </p>
           ))}
           <p className={css.state}>
-            <ApprovalMark state={stateOf(approval)} />
-            <bdi className={css.detail}>{closed ?? holderWords(approval)}</bdi>
+            <ApprovalMark state={state} />
+            <bdi className={css.detail}>{closed ?? (state === "waiting" && holder.kind !== "workspace" ? "" : holderWords(approval))}</bdi>
             {open && <Countdown to={expiresAt} label="expires in" over="its time is over" className={css.time} />}
           </p>
-          {decided !== null && decided.note !== "" && <p dir="auto">{decided.note}</p>}
+          {decided !== null && decided.note !== "" && <p dir="auto">“{plainly(decided.note)}”</p>}
         </div>
         <div className={css.deeds}>
           <Link className={css.link} to={{ view: "inbox", list: open ? "open" : "decided", open: { id, workspaceId } }}>

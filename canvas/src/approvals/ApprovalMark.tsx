@@ -1,5 +1,6 @@
 /** How an approval stands as glyph and word; the colour only repeats what the shape says. */
 
+import { useDesk } from "../app";
 import { STATE_WORDS, type ApprovalState } from "./words";
 import css from "./ApprovalMark.module.css";
 
@@ -25,7 +26,9 @@ const SHAPES: Readonly<Record<ApprovalState, React.ReactNode>> = {
   ),
 };
 
-export function ApprovalMark({ state, words = STATE_WORDS[state] }: { state: ApprovalState; words?: string }) {
+export function ApprovalMark({ state }: { state: ApprovalState }) {
+  const { maySend } = useDesk();
+  const words = state === "waiting" && !maySend ? "Waiting for a person" : STATE_WORDS[state];
   return (
     <span className={`${css.mark} ${css[state]}`}>
       <svg className={css.glyph} viewBox="0 0 12 12" aria-hidden="true" focusable="false">

@@ -4,19 +4,20 @@ import { useId, useState } from "react";
 import { useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
+import { Icon } from "../parts/Icon";
 import type { Approval } from "../state/approvals";
 import { plural } from "../text/words";
 import { plainly } from "../text/unseen";
 import css from "./Inbox.module.css";
-import { closedWords, detailLines } from "./words";
+import { closedWords, detailLines, riskWords } from "./words";
 
 type Verdict = "approve" | "deny";
 
-export function Batch({ chosen, onClear }: { chosen: readonly Approval[]; onClear: () => void }) {
+export function Batch({ chosen, onClear, onAnswered }: { chosen: readonly Approval[]; onClear: () => void; onAnswered: () => void }) {
   const [asked, setAsked] = useState<{ verdict: Verdict; about: readonly Approval[] } | null>(null);
   return (
     <div className={css.batch} role="group" aria-label="Chosen requests">
-      <span>{plural(chosen.length, "request")} chosen</span>
+      <span>{chosen.length} chosen</span>
       <Button icon="check" onClick={() => setAsked({ verdict: "approve", about: chosen })}>
         Approve…
       </Button>
@@ -32,7 +33,7 @@ export function Batch({ chosen, onClear }: { chosen: readonly Approval[]; onClea
           onClose={() => setAsked(null)}
           onDone={() => {
             setAsked(null);
-            onClear();
+            onAnswered();
           }}
         />
       )}
@@ -56,7 +57,7 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
   const left = about.filter((each) => lostWords(each, approvals.get(each.id)) === null);
   const verb = verdict === "approve" ? "Approve" : "Deny";
   const confirm = (): void => {
-    const words = `${plural(left.length, "request")}: ${verdict === "approve" ? "approved" : "denied"}. Nothing is sent if this page is closed within 5 s.`;
+    const words = `${plural(left.length, "request")}: ${verdict === "approve" ? "approved" : "denied"}. Nothing is sent if this page is closed.`;
     approving.answer(left, { verdict, note: note.trim(), details: null }, words, Date.now());
     onDone();
   };
@@ -71,6 +72,12 @@ function Confirm({ verdict, about, onClose, onDone }: Props) {
                 <p>
                   <bdi className={css.name}>{each.requesterName}</bdi>: <bdi>{plainly(each.action)}</bdi>
                 </p>
+                {riskWords(each) !== "" && (
+                  <p className={css.careful}>
+                    <Icon name="warning" size={12} />
+                    <bdi>{riskWords(each)}</bdi>
+                  </p>
+                )}
                 {detailLines(each.details).map((line, at) => (
                   <p key={at} className={css.fact}>
                     <bdi>{line}</bdi>

@@ -71,7 +71,7 @@ export function Detail({ id, workspaceId, list, back }: Props) {
       <Part title="Its way so far">
         <ol className={css.path}>
           {approval.path.map((hop, at) => (
-            <Step key={at} hop={hop} />
+            <Step key={at} hop={hop} said={hop.what === "requested" && hop.note === approval.reason ? "" : hop.note} />
           ))}
         </ol>
       </Part>
@@ -217,7 +217,8 @@ function Part({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-function Step({ hop }: { hop: Hop }) {
+/** `said`: what it said, unless that is to be read above already. */
+function Step({ hop, said }: { hop: Hop; said: string }) {
   const { who, did } = stepWords(hop);
   return (
     <li>
@@ -228,7 +229,7 @@ function Step({ hop }: { hop: Hop }) {
         {exact(hop.at)}
       </time>
       {hop.why !== "" && <bdi className={css.fact}>{plainly(hop.why)}</bdi>}
-      {hop.note !== "" && <bdi className={css.said}>“{plainly(hop.note)}”</bdi>}
+      {said !== "" && <bdi className={css.said}>“{plainly(said)}”</bdi>}
     </li>
   );
 }

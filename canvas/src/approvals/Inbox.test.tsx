@@ -36,6 +36,7 @@ function bench({ approvals = [one("p1")], role = "operator" }: Shown = {}): Benc
   for (const id of ["a", "b"]) made.server.do({ verb: "create", id, parent: null });
   made.load();
   vi.spyOn(made.api, "pendingApprovals").mockResolvedValue([]);
+  vi.spyOn(made.api, "approvalPage").mockResolvedValue({ approvals: [], reachedEnd: true });
   made.desk.approving.take(approvals);
   return made;
 }
@@ -226,12 +227,151 @@ test("a list that cannot be read keeps what was there, and never says that nothi
   expect(screen.getByText("Nothing waits for you")).toBeTruthy();
 });
 
-test("who may only look is told who decides", async () => {
+test("who may only look is told who decides, and how it was decided", async () => {
   const made = bench({ role: "viewer" });
   await shown(made, { open: "p1" });
+  expect(screen.getAllByRole("link", { name: /Waiting for a person/ })).toHaveLength(2);
+  expect(screen.queryByText(/Waiting for you/)).toBeNull();
   expect(screen.getByText("An operator of the organisation can decide this.")).toBeTruthy();
   expect(screen.queryByRole("button", { name: "Approve" })).toBeNull();
   expect(screen.queryByRole("checkbox")).toBeNull();
+  tell(made, one("p1", { status: "expired", seq: 4 }));
+  expect(screen.getByText(/Its time was over before anybody decided/)).toBeTruthy();
+  expect(screen.queryByText(/can decide this/)).toBeNull();
+});
+
+test("what changes while it is open is approved only by who has read it again", async () => {
+  const made = bench();
+  await shown(made, { open: "p1" });
+  press("Approve with edits…");
+  tell(made, one("p1", { seq: 3, revision: 2, action_hash: "0c2d", details: { to: "everywhere" } }));
+  expect(screen.getByRole("alert").textContent).toContain("has changed while it was open here");
+  expect(screen.queryByRole("button", { name: /Approve/ })).toBeNull();
+  press("I have read it");
+  expect((screen.getByRole("textbox", { name: "Details to approve" }) as HTMLTextAreaElement).value).toContain("everywhere");
+  const decide = vi.spyOn(made.api, "decide").mockResolvedValue(one("p1", { status: "approved", seq: 5 }));
+  press("Cancel");
+  press("Approve");
+  await pass(HELD_MS);
+  expect(decide.mock.calls[0]?.[0]).toMatchObject({ revision: 2, actionHash: "0c2d" });
+});
+
+test("Escape leaves what is being written first, and the request after that", async () => {
+  const made = bench();
+  const go = vi.spyOn(made.app.router, "go");
+  await shown(made, { open: "p1" });
+  press("Deny…");
+  fireEvent.keyDown(screen.getByLabelText("Reason"), { key: "Escape" });
+  expect(go).not.toHaveBeenCalled();
+  expect(screen.getByRole("button", { name: "Deny…" })).toBeTruthy();
+  fireEvent.keyDown(window, { key: "Escape" });
+  expect(go).toHaveBeenCalledExactlyOnceWith({ view: "inbox", list: "waiting", open: null });
+});
+
+test("the focus stays with the answer when its buttons change", async () => {
+  const made = bench();
+  await shown(made, { open: "p1" });
+  const approve = screen.getByRole("button", { name: "Approve" });
+  approve.focus();
+  fireEvent.click(approve);
+  expect(document.activeElement).toBe(screen.getByRole("group", { name: "Your answer" }));
+});
+
+test("a number that a browser rounds is told, and its details cannot be edited or answered from the list", async () => {
+  const made = bench({ approvals: [one("p1", { details: { to: [{ account: 12345678901234567890 }] } })] });
+  await shown(made, { open: "p1" });
+  expect(screen.getByText(/longer than browsers can show/)).toBeTruthy();
+  expect((screen.getByRole("button", { name: "Approve with edits…" }) as HTMLButtonElement).disabled).toBe(true);
+  expect(screen.queryByRole("checkbox")).toBeNull();
+});
+
+test("of several answers those that went wrong are listed with why, wherever their requests are, and go again together", async () => {
+  const made = bench({ approvals: [one("p1"), one("p2", { action: "restart" }), one("p3", { action: "scale" })] });
+  const lost = approvalRow("p2", { ...WAITS, action: "restart", status: "denied", seq: 7, decided: { decision: "deny", by: { kind: "person", id: "b", name: "Ben", session: "s" }, at: "2026-03-01T12:00:31Z", note: "", revision: 1, action_hash: "", edited: false } });
+  const decide = vi.spyOn(made.api, "decide").mockImplementation(({ id }) => {
+    if (id === "p2") return Promise.reject(new Refusal(409, "already_decided", "Ben has denied it before.", { approval: lost }));
+    return id === "p3" && decide.mock.calls.length < 4 ? Promise.reject(new NoAnswer("The server did not answer.")) : Promise.resolve(one(id, { status: "approved", seq: 5 }));
+  });
+  await shown(made);
+  for (const box of screen.getAllByRole("checkbox")) fireEvent.click(box);
+  press("Approve…");
+  fireEvent.click(within(screen.getByRole("dialog")).getByRole("button", { name: "Approve 3 requests" }));
+  expect(screen.getAllByText("Approved, not sent yet")).toHaveLength(3);
+  await pass(HELD_MS);
+  expect(made.desk.approving.told.get()?.words).toBe("2 of 3 answers were not taken");
+  const wrong = screen.getByRole("region", { name: "Answers that did not arrive" });
+  expect(wrong.textContent).toContain("restart Your answer was not taken. Ben has denied it before.");
+  expect(wrong.textContent).toContain("scale Your answer was not sent. The server did not answer.");
+  press("Send 1 answer again");
+  await settled();
+  expect(decide.mock.calls.map(([{ id }]) => id)).toEqual(["p1", "p2", "p3", "p3"]);
+  press("Put away");
+  expect(screen.queryByRole("region", { name: "Answers that did not arrive" })).toBeNull();
+});
+
+test("what was passed on is not passed on a second time", async () => {
+  const made = bench();
+  const moved = one("p1", { seq: 6, holder: { kind: "person", workspace_id: null, name: "" }, level_deadline: null });
+  const decide = vi.spyOn(made.api, "decide").mockRejectedValue(new NoAnswer("The server did not answer."));
+  const read = vi.spyOn(made.api, "approval").mockRejectedValueOnce(new NoAnswer("Still not.")).mockResolvedValue(moved);
+  await shown(made, { open: "p1" });
+  press("Leave it to a person");
+  await pass(HELD_MS);
+  press("Send it again");
+  await settled();
+  expect([decide.mock.calls.length, read.mock.calls.length]).toEqual([1, 1]);
+  press("Send it again");
+  await settled();
+  expect(decide).toHaveBeenCalledTimes(1);
+  expect(within(screen.getByRole("article")).getByRole("alert").textContent).toContain("It has gone on meanwhile: nothing was sent.");
+});
+
+test("answers that were taken back one by one leave nothing to undo", async () => {
+  const made = bench({ approvals: [one("p1"), one("p2")] });
+  await shown(made, { open: "p1" });
+  press("Approve");
+  press("Take it back");
+  expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
+});
+
+test("what was decided is read page by page, newest first; a page that cannot be read is told", async () => {
+  const made = bench({ approvals: [] });
+  const done = (turn: number): Approval => one(`d${turn}`, { action: `done ${turn}`, status: "denied", created_at: `2026-02-0${turn}T12:00:00Z` });
+  const read = vi.spyOn(made.api, "approvalPage").mockResolvedValueOnce({ approvals: [done(9), done(8)], reachedEnd: false });
+  await shown(made, { list: "decided" });
+  const actions = (): (string | undefined)[] => within(screen.getByRole("list", { name: "Requests" })).getAllByRole("link").map((each) => /done \d/.exec(each.textContent ?? "")?.[0]);
+  expect(actions()).toEqual(["done 9", "done 8"]);
+  read.mockRejectedValueOnce(new NoAnswer("The server did not answer.")).mockResolvedValueOnce({ approvals: [done(7)], reachedEnd: true });
+  press("Read older ones");
+  await settled();
+  expect(screen.getByRole("alert").textContent).toContain("Older ones could not be read: The server did not answer.");
+  press("Read older ones");
+  await settled();
+  expect(read.mock.calls.map(([, before]) => before)).toEqual([null, "d8", "d8"]);
+  expect(actions()).toEqual(["done 9", "done 8", "done 7"]);
+  expect(screen.queryByRole("button", { name: "Read older ones" })).toBeNull();
+});
+
+test("thousands that wait are shown a hundred at a time", async () => {
+  const made = bench({ approvals: Array.from({ length: 250 }, (_, at) => one(`p${at}`, { action: `turn ${at}`, created_at: new Date(NOW - 1_000_000 + at * 1_000).toISOString() })) });
+  await shown(made);
+  const rows = (): HTMLElement[] => within(screen.getByRole("list", { name: "Requests" })).getAllByRole("listitem");
+  expect([rows().length, rows()[0]?.textContent?.includes("turn 0")]).toEqual([100, true]);
+  press("Next");
+  press("Next");
+  expect([rows().length, rows()[0]?.textContent?.includes("turn 200")]).toEqual([50, true]);
+  expect(screen.getByText("201 to 250 of 250")).toBeTruthy();
+});
+
+test("hostile texts are shown as texts, and what is not seen by its number", async () => {
+  const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`key${at}`, at]));
+  const made = bench({ approvals: [one("p1", { action: "pay \u202egnp.exe <img src=x onerror=alert(1)>", requester_name: "<b>Lead</b>", reason: "a".repeat(2_000), details: { ...many, "\u0000": "\u2066x" } })] });
+  await shown(made, { open: "p1" });
+  expect(document.querySelector("img, b")).toBeNull();
+  expect(screen.getByRole("heading", { name: "pay \\u202egnp.exe <img src=x onerror=alert(1)>" })).toBeTruthy();
+  const details = screen.getByRole("region", { name: "Details" }).textContent ?? "";
+  for (const words of ['"key999": 999', '"\\u0000": "\\u2066x"']) expect(details).toContain(words);
+  expect(screen.getByText("There is more to read than fits here.")).toBeTruthy();
 });
 
 test("a request that this page has not heard of is read, or said not to be there", async () => {

@@ -1,5 +1,6 @@
 /** Approvals in words for people. Pure. */
 
+import type { Held, Verdict } from "../live/approving";
 import { isAsked, waitsForPerson, type Approval, type Hop, type Party } from "../state/approvals";
 import type { Members } from "../state/reading";
 import { plainly } from "../text/unseen";
@@ -46,6 +47,8 @@ export function partyWords({ kind, name }: Party): string {
   if (kind === "server") return "Molecule";
   return kind === "none" ? "nobody" : "an agent";
 }
+
+export const DONE: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked back" };
 
 /** Who has to act now. */
 export function holderWords(approval: Approval): string {
@@ -100,13 +103,19 @@ function levelWords({ forPerson, levelDeadline }: Approval, holder: Party): stri
   return forPerson ? `${partyWords(holder)} is asked no more, and it stays with a person` : `It goes on to whoever is above ${partyWords(holder)}`;
 }
 
-/** Details as people read them: a line for each member, in their order. */
-export function detailLines(details: Members): string[] {
-  return Object.entries(details).map(([name, value]) => plainly(`${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`));
+/** Details as people read them: a line for each member, in their order; the first `most` of them. */
+export function detailLines(details: Members, most = Number.POSITIVE_INFINITY): string[] {
+  return Object.entries(details).slice(0, most).map(([name, value]) => plainly(`${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`));
 }
 
 export function prettyDetails(details: Members): string {
   return plainly(JSON.stringify(details, null, 2));
+}
+
+/** Whether it holds a number that a browser does not read to its last digit: what is shown is not what is asked then. */
+export function isRounded(value: unknown): boolean {
+  if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value);
+  return typeof value === "object" && value !== null && Object.values(value).some(isRounded);
 }
 
 /** What fits a row: all of what is asked, with the reason, is to be read in the list. */
@@ -114,14 +123,28 @@ const ROW_LETTERS = 120;
 const ROW_LINES = 3;
 
 export function fitsRow({ action, reason, details }: Pick<Approval, "action" | "reason" | "details">): boolean {
-  const lines = detailLines(details);
-  return lines.length <= ROW_LINES && [action, reason, ...lines].every((each) => each.length <= ROW_LETTERS && !each.includes("\n"));
+  const lines = detailLines(details, ROW_LINES + 1);
+  return lines.length <= ROW_LINES && !isRounded(details) && [action, reason, ...lines].every((each) => each.length <= ROW_LETTERS && !each.includes("\n"));
 }
 
 /** What speaks for a careful look, in one line; empty if nothing does. */
 export function riskWords({ risk, cost }: Pick<Approval, "risk" | "cost">): string {
   const words = risk.filter((each) => each !== "cost").map(plainly);
   return [...words, ...(cost === null ? [] : [`costs ${cost.toLocaleString("en-GB")}`])].join(", ");
+}
+
+/** What this page does with an answer of its own. */
+export function heldWords({ phase, answer }: Pick<Held, "phase" | "answer">): string {
+  switch (phase) {
+    case "held":
+      return `${DONE[answer.verdict]}, not sent yet`;
+    case "sending":
+      return "Sending…";
+    case "unsent":
+      return "Your answer was not sent";
+    case "refused":
+      return "Your answer was not taken";
+  }
 }
 
 /** Why nothing can be answered any more; null as long as it can. */

@@ -1,5 +1,7 @@
 // @vitest-environment node
 import { expect, test, vi } from "vitest";
+import { approvalOf } from "../state/approvals";
+import { approvalRow } from "../state/approvals.testing";
 import { Api, NoAnswer, Refusal, wordsOf } from "./api";
 
 function answering(body: unknown, status = 200): { api: Api; fetched: ReturnType<typeof vi.fn>; ended: ReturnType<typeof vi.fn> } {
@@ -60,4 +62,17 @@ test("a new seat's commands come with its token", async () => {
   const { api, fetched } = answering({ id: "n", name: "Nora 2", connection: { auth_token: "t" } }, 201);
   expect(await api.createSeat({ name: "Nora" })).toEqual({ id: "n", name: "Nora 2", token: "t" });
   expect(JSON.parse(String((fetched.mock.calls[0] as [string, RequestInit])[1].body))).toEqual({ name: "Nora", external: true });
+});
+
+test.each([
+  ["escalate", { kind: "workspace", workspace_id: "l", name: "Lead" }, { decision: "escalate", revision: 2, action_hash: "0c", holder: "l" }],
+  ["escalate", { kind: "person", workspace_id: null, name: "" }, { decision: "escalate", revision: 2, action_hash: "0c" }],
+  ["approve", { kind: "workspace", workspace_id: "l", name: "Lead" }, { decision: "approve", revision: 2, action_hash: "0c" }],
+] as const)("whoever answers %s says what was shown", async (verdict, holder, sent) => {
+  const row = approvalRow("p1", { revision: 2, action_hash: "0c", holder });
+  const { api, fetched } = answering(row);
+  const shown = approvalOf(row);
+  if (shown === null) throw new Error("no approval");
+  await api.decide(shown, { verdict, note: "", details: null });
+  expect(JSON.parse(String((fetched.mock.calls[0] as [string, RequestInit])[1].body))).toEqual(sent);
 });

@@ -161,6 +161,13 @@ export class Api {
     return all;
   }
 
+  /** Those that have ended, the newest first; `before`: one of them. */
+  async approvalPage(orgId: string, before: string | null): Promise<{ approvals: Approval[]; reachedEnd: boolean }> {
+    const older = before === null ? "" : `&before=${encodeURIComponent(before)}`;
+    const page = await this.ask("GET", `/approvals?org=${encodeURIComponent(orgId)}&state=decided${older}`);
+    return { approvals: approvalsOf(page), reachedEnd: members(page)?.["reached_end"] !== false };
+  }
+
   /** The newest that a workspace asked, or was asked. */
   async approvalsOf(workspaceId: string): Promise<Approval[]> {
     return approvalsOf(await this.ask("GET", `${seat(workspaceId)}/approvals?role=any`));
@@ -170,10 +177,11 @@ export class Api {
     return known(await this.ask("GET", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}`));
   }
 
-  /** How it stands then. What is answered is what was shown: its revision, and the hash of its action. */
-  async decide({ workspaceId, id, revision, actionHash }: Approval, { verdict, note, details }: Answer): Promise<Approval> {
+  /** How it stands then. What is answered is what was shown: its revision, the hash of its action, and whose turn it was. */
+  async decide({ workspaceId, id, revision, actionHash, holder }: Approval, { verdict, note, details }: Answer): Promise<Approval> {
     const words = { ...(note === "" ? {} : { note }), ...(details === null ? {} : { details }) };
-    const decision = { decision: verdict, revision, action_hash: actionHash, ...words };
+    const whose = verdict === "escalate" && holder.kind === "workspace" ? { holder: holder.id } : {};
+    const decision = { decision: verdict, revision, action_hash: actionHash, ...whose, ...words };
     return known(await this.ask("POST", `${seat(workspaceId)}/approvals/${encodeURIComponent(id)}/decide`, decision));
   }
 

@@ -7,7 +7,7 @@ import { members, type Members } from "../state/reading";
 import { createStore, type Store } from "../state/store";
 import type { Undo } from "../state/undo";
 import { NoAnswer, Refusal } from "./answers";
-import type { Api } from "./api";
+import { wordsOf, type Api } from "./api";
 
 export const HELD_MS = 5_000;
 /** So many are sent at once. */
@@ -35,21 +35,33 @@ export interface Held {
 }
 
 interface Parts {
-  api: Pick<Api, "decide" | "pendingApprovals" | "approvalsOf" | "approval">;
+  api: Pick<Api, "decide" | "pendingApprovals" | "approvalPage" | "approvalsOf" | "approval">;
   orgId: string;
   data: Store<State | null>;
   undo: Store<Undo | null>;
+}
+
+/** How far back the page has read the ones that have ended. */
+export interface Past {
+  /** The one that was read last; null: none yet. */
+  oldest: string | null;
+  reachedEnd: boolean;
+  reading: boolean;
+  problem: string | null;
 }
 
 export class Approving {
   readonly held: Store<ReadonlyMap<string, Held>> = createStore<ReadonlyMap<string, Held>>(new Map());
   /** Whether the list was read. `problem`: why not, the last time; what was there before stays. */
   readonly list: Store<{ readAt: number | null; problem: string | null }> = createStore<{ readAt: number | null; problem: string | null }>({ readAt: null, problem: null });
+  readonly past: Store<Past> = createStore<Past>({ oldest: null, reachedEnd: false, reading: false, problem: null });
   /** The server's clock minus this machine's, in ms. */
   readonly skew: Store<number> = createStore(0);
   /** What became of the last answers, to be said aloud. */
   readonly told: Store<{ words: string } | null> = createStore<{ words: string } | null>(null);
   private readonly parts: Parts;
+  /** The last answers, as long as they can be taken back together. */
+  private undoing: { undo: Undo; ids: readonly string[] } | null = null;
   private readonly timers = new Set<ReturnType<typeof setTimeout>>();
 
   constructor(parts: Parts) {
@@ -73,7 +85,25 @@ export class Approving {
       this.take(await api.pendingApprovals(orgId));
       this.list.set({ readAt: now(), problem: null });
     } catch (error) {
-      this.list.update((before) => ({ ...before, problem: error instanceof Error ? error.message : "The server did not answer." }));
+      this.list.update((before) => ({ ...before, problem: wordsOf(error) }));
+    }
+  }
+
+  /** The newest of all, or those before the ones that were read. */
+  async readPast(older: boolean): Promise<void> {
+    const { past } = this;
+    if (past.get().reading) return;
+    past.update((before) => ({ ...before, reading: true }));
+    try {
+      const { oldest, reachedEnd } = past.get();
+      const page = await this.parts.api.approvalPage(this.parts.orgId, older ? oldest : null);
+      const last = page.approvals.at(-1)?.id ?? null;
+      // The newest page again: if it meets what was read before, all between is known, and the place there counts on.
+      const meets = !older && oldest !== null && (last === null || this.parts.data.get()?.approvals.has(last) === true);
+      this.take(page.approvals);
+      past.set({ oldest: meets ? oldest : (last ?? oldest), reachedEnd: meets ? reachedEnd : page.reachedEnd, reading: false, problem: null });
+    } catch (error) {
+      past.update((before) => ({ ...before, reading: false, problem: wordsOf(error) }));
     }
   }
 
@@ -101,6 +131,7 @@ export class Approving {
     this.held.update((all) => new Map([...all, ...fresh.map((each) => [each.approval.id, each] as const)]));
     const undo: Undo = { words, until, run: () => Promise.resolve(this.takeBack(ids)) };
     this.parts.undo.set(undo);
+    this.undoing = { undo, ids };
     const timer = setTimeout(() => {
       this.timers.delete(timer);
       this.parts.undo.update((last) => (last === undo ? null : last));
@@ -115,45 +146,79 @@ export class Approving {
       for (const id of ids) if (next.get(id)?.phase !== "sending") next.delete(id);
       return next;
     });
+    const { undoing } = this;
+    if (undoing?.ids.some((id) => this.held.get().get(id)?.phase === "held")) return;
+    this.parts.undo.update((last) => (last === undoing?.undo ? null : last));
   }
 
-  async sendAgain(id: string): Promise<void> {
-    const held = this.held.get().get(id);
-    if (held?.phase === "unsent") await this.send(held);
+  /** Sends answers once more that the server did not get. */
+  async sendAgain(ids: readonly string[]): Promise<void> {
+    const unsent = ids.map((id) => this.held.get().get(id)).filter((each) => each?.phase === "unsent");
+    await this.sendEach(unsent.filter((each) => each !== undefined), (held) => this.sendMaybeSent(held));
   }
 
   private async sendAll(all: readonly Held[]): Promise<void> {
     const kept = all.filter((each) => this.held.get().get(each.approval.id) === each);
-    for (let from = 0; from < kept.length; from += AT_ONCE) await Promise.all(kept.slice(from, from + AT_ONCE).map((each) => this.send(each)));
+    await this.sendEach(kept, (held) => this.send(held));
   }
 
-  private async send(held: Held): Promise<void> {
+  private async sendEach(all: readonly Held[], send: (held: Held) => Promise<string | null>): Promise<void> {
+    const problems: (string | null)[] = [];
+    for (let from = 0; from < all.length; from += AT_ONCE) problems.push(...(await Promise.all(all.slice(from, from + AT_ONCE).map(send))));
+    if (problems.length > 0) this.told.set({ words: resultWords(all, problems) });
+  }
+
+  /** The server may have got it, without this page hearing of it: passing on again what was passed on would leave out
+   * whoever has it now. Everything else is the same the second time. */
+  private async sendMaybeSent(held: Held): Promise<string | null> {
+    if (held.answer.verdict === "escalate") {
+      const { workspaceId, id } = held.approval;
+      const problem = await this.readOne(workspaceId, id).then(() => null, wordsOf);
+      if (problem !== null) return this.settle({ ...held, problem });
+    }
+    return this.send(held);
+  }
+
+  /** Null: it was taken; else why it was not. */
+  private async send(held: Held): Promise<string | null> {
     const { approval, answer } = held;
-    const known = this.parts.data.get()?.approvals.get(approval.id);
-    // Somebody was faster, and the page knows it: there is nothing left to ask the server for.
-    if (known !== undefined && !isAsked(known)) return this.settle({ ...held, phase: "refused", problem: "It was not open any more: nothing was sent." });
+    const lost = lostWords(held, this.parts.data.get()?.approvals.get(approval.id));
+    if (lost !== null) return this.settle({ ...held, phase: "refused", problem: lost });
     this.settle({ ...held, phase: "sending", problem: null });
     try {
       this.take([await this.parts.api.decide(approval, answer)]);
       this.takeBackSent(approval.id);
-      this.told.set({ words: `${SAID[answer.verdict]}: ${approval.action}` });
+      return null;
     } catch (error) {
       const told = error instanceof Refusal ? approvalOf(members(error.answer)?.["approval"]) : null;
       if (told !== null) this.take([told]);
-      const problem = error instanceof Error ? error.message : "The server did not answer.";
       const again = error instanceof NoAnswer || (error instanceof Refusal && error.status >= 500);
-      this.settle({ ...held, phase: again ? "unsent" : "refused", problem });
-      this.told.set({ words: `The answer was not taken: ${problem}` });
+      return this.settle({ ...held, phase: again ? "unsent" : "refused", problem: wordsOf(error) });
     }
   }
 
-  private settle(held: Held): void {
+  private settle(held: Held): string | null {
     this.held.update((all) => new Map(all).set(held.approval.id, held));
+    return held.problem;
   }
 
   private takeBackSent(id: string): void {
     this.held.update((all) => new Map([...all].filter(([each]) => each !== id)));
   }
+}
+
+/** Why an answer is not sent any more: somebody was faster, and the page knows it. */
+function lostWords({ approval, answer }: Held, now: Approval | undefined): string | null {
+  if (now === undefined) return null;
+  if (!isAsked(now)) return "It was not open any more: nothing was sent.";
+  const hasMoved = now.holder.kind !== approval.holder.kind || now.holder.id !== approval.holder.id;
+  return answer.verdict === "escalate" && hasMoved ? "It has gone on meanwhile: nothing was sent." : null;
+}
+
+function resultWords(all: readonly Held[], problems: readonly (string | null)[]): string {
+  const [first, wrong] = [all[0], problems.filter((each) => each !== null)];
+  if (first !== undefined && all.length === 1) return wrong[0] === undefined ? `${SAID[first.answer.verdict]}: ${first.approval.action}` : `The answer was not taken: ${wrong[0]}`;
+  return wrong.length === 0 ? `All ${all.length} answers were taken` : `${wrong.length} of ${all.length} answers were not taken`;
 }
 
 const SAID: Readonly<Record<Verdict, string>> = { approve: "Approved", deny: "Denied", escalate: "Passed on", more_info: "Asked" };

@@ -2,8 +2,12 @@
  * from one of several tabs. What waited before the page was opened is no news; what came while it was cut off is. */
 
 import { approvalLists, type Approval, type Approvals } from "../state/approvals";
+import { plainly } from "../text/unseen";
+import { preview } from "../text/words";
 
 const LOCK = "molecule.notify";
+/** More of them become one notification. */
+const MOST = 3;
 const NOTE_SECONDS = 0.18;
 /** Two notes upwards: nothing else of the page sounds so. */
 const NOTES = [660, 880] as const;
@@ -14,14 +18,15 @@ export interface Wishes {
 }
 
 export class Notifying {
-  private readonly open: (approval: Approval) => void;
+  private readonly open: (approval: Approval | null) => void;
   private readonly wishes: () => Wishes;
+  private last: Approvals | null = null;
   private known: ReadonlySet<string> | null = null;
   private mine = false;
   private letGo: () => void = () => undefined;
   private readonly giveUp = new AbortController();
 
-  constructor(wishes: () => Wishes, open: (approval: Approval) => void) {
+  constructor(wishes: () => Wishes, open: (approval: Approval | null) => void) {
     this.wishes = wishes;
     this.open = open;
   }
@@ -46,6 +51,8 @@ export class Notifying {
 
   /** What waits now: whatever is new of it is told. */
   take(approvals: Approvals): void {
+    if (approvals === this.last) return;
+    this.last = approvals;
     const { waiting } = approvalLists(approvals);
     const known = this.known;
     this.known = new Set(waiting.map(({ id }) => id));
@@ -58,14 +65,18 @@ export class Notifying {
     const { notify, sound } = this.wishes();
     if (sound) play();
     if (!notify || !mayNotify()) return;
-    for (const approval of fresh) {
-      const note = new Notification(`${approval.requesterName} waits for you`, { body: approval.action, tag: approval.id });
-      note.onclick = () => {
-        window.focus();
-        note.close();
-        this.open(approval);
-      };
-    }
+    // Many at once would cover the screen.
+    if (fresh.length > MOST) return this.show(`${fresh.length} requests wait for you`, fresh.slice(0, MOST).map(({ action }) => preview(plainly(action))).join("\n"), null);
+    for (const each of fresh) this.show(`${plainly(each.requesterName)} waits for you`, preview(plainly(each.action)), each);
+  }
+
+  private show(title: string, body: string, approval: Approval | null): void {
+    const note = new Notification(title, { body, tag: approval?.id ?? LOCK });
+    note.onclick = () => {
+      window.focus();
+      note.close();
+      this.open(approval);
+    };
   }
 }
 

@@ -5,6 +5,8 @@ import css from "./Standing.module.css";
 
 const SHAPES: Readonly<Record<StandingName, React.ReactNode>> = {
   online: <circle cx="6" cy="6" r="4.5" fill="currentColor" />,
+  waiting: <path d="M6 .8L11.2 6 6 11.2.8 6z" fill="currentColor" />,
+  asking: <path d="M3 1.5h6M3 10.5h6M3.5 1.8c0 4.6 5 3.8 5 8.4M8.5 1.8c0 4.6-5 3.8-5 8.4" fill="none" stroke="currentColor" strokeWidth="1.4" strokeLinecap="round" />,
   working: <circle cx="6" cy="6" r="4" fill="none" stroke="currentColor" strokeWidth="2.2" strokeDasharray="18 7.2" />,
   degraded: (
     <>

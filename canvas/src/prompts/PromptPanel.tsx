@@ -75,8 +75,7 @@ function NoPrompt() {
   return (
     <div className={css.none}>
       <Notice icon="book" title="No prompt was told yet">
-        Molecule’s own agents tell theirs when they start. For any other agent, run this where its files are; it goes on telling it
-        when they change.
+        Run this where the agent’s files are: it tells the prompt, and tells it again whenever it changes.
       </Notice>
       <Command label="Tell the prompt" text="molecule prompt watch" />
     </div>

@@ -6,7 +6,8 @@ import { Avatar } from "../parts/Avatar";
 import { Badge } from "../parts/Badge";
 import { Standing } from "../parts/Standing";
 import { countUnanswered } from "../state/answering";
-import { standingOf, taskOf } from "../state/standing";
+import { taskOf } from "../state/standing";
+import { useStanding } from "../views/useStanding";
 import css from "./Scene.module.css";
 
 interface Props {
@@ -23,6 +24,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
   const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
+  const standing = useStanding(workspace);
   if (!workspace) return null;
   const task = taskOf(workspace);
   const names = [css.card, selected ? css.selected : "", dimmed ? css.dimmed : "", below > 0 ? css.stack : ""];
@@ -39,7 +41,7 @@ export const Card = memo(function Card({ id, x, y, selected, dimmed, below }: Pr
         <Avatar name={workspace.name} />
         <span className={css.who}>
           <span className={css.name}>{workspace.name}</span>
-          <Standing standing={standingOf(workspace)} />
+          <Standing standing={standing} />
         </span>
         <span className={css.badges}>
           <Badge unread={unanswered} word="without an answer" wrong />

@@ -42,6 +42,8 @@ export function readPalette(element: Element): Palette {
   const token = (name: string): string => style.getPropertyValue(`--${name}`).trim();
   const standing: Record<Standing, string> = {
     failed: token("bad"),
+    waiting: token("waiting"),
+    asking: token("waiting"),
     degraded: token("waiting"),
     working: token("working"),
     online: token("ok"),
@@ -188,9 +190,11 @@ function glyph(ctx: CanvasRenderingContext2D, standing: Standing, x: number, y: 
   ctx.setLineDash(standing === "provisioning" ? [size / 8, size / 8] : []);
   ctx.beginPath();
   if (standing === "failed") cross(ctx, x, y, r * 0.7);
+  else if (standing === "waiting") diamond(ctx, x, y, r);
+  else if (standing === "asking") hourglass(ctx, x, y, r * 0.7);
   else if (standing === "paused") bars(ctx, x, y, r * 0.7);
   else ctx.arc(x, y, r * 0.75, 0, standing === "working" ? Math.PI * 1.5 : Math.PI * 2);
-  if (standing === "online") ctx.fill();
+  if (standing === "online" || standing === "waiting") ctx.fill();
   else ctx.stroke();
   ctx.setLineDash([]);
   if (standing === "degraded") half(ctx, x, y, r * 0.75);
@@ -201,6 +205,22 @@ function cross(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): 
   ctx.lineTo(x + r, y + r);
   ctx.moveTo(x + r, y - r);
   ctx.lineTo(x - r, y + r);
+}
+
+function diamond(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {
+  ctx.moveTo(x, y - r);
+  ctx.lineTo(x + r, y);
+  ctx.lineTo(x, y + r);
+  ctx.lineTo(x - r, y);
+  ctx.closePath();
+}
+
+function hourglass(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {
+  ctx.moveTo(x - r, y - r);
+  ctx.lineTo(x + r, y - r);
+  ctx.lineTo(x - r, y + r);
+  ctx.lineTo(x + r, y + r);
+  ctx.closePath();
 }
 
 function bars(ctx: CanvasRenderingContext2D, x: number, y: number, r: number): void {

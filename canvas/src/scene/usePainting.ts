@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useRef, type RefObject } from "react";
 import { useScheme } from "../parts/theme";
-import { standingOf } from "../state/standing";
+import { shownStanding } from "../state/standing";
 import type { Org } from "../views/useOrg";
 import type { Camera, Size } from "./camera";
 import type { Edges } from "./edges";
@@ -71,7 +71,7 @@ export function usePainting({ hidden, ...shown }: Shown & { hidden: boolean }): 
 }
 
 function usePainted({ org, layout, selected, edges }: Shown): Painted {
-  const { workspaces, teams, matches } = org;
+  const { workspaces, leaves, teams, matches } = org;
   return useMemo(() => {
     const at = (id: string) => workspaces.get(id);
     return {
@@ -83,10 +83,10 @@ function usePainted({ org, layout, selected, edges }: Shown): Painted {
       name: (id) => at(id)?.name ?? "",
       standing: (id) => {
         const workspace = at(id);
-        return workspace ? standingOf(workspace) : "offline";
+        return workspace ? shownStanding(workspace, leaves.get(id)) : "offline";
       },
     };
-  }, [layout, teams, matches, selected, edges, workspaces]);
+  }, [layout, teams, matches, selected, edges, workspaces, leaves]);
 }
 
 function resize(element: HTMLCanvasElement, size: Size, scale: number): void {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { EventFrame, Snapshot } from "../wire";
 import { applyAll } from "./apply";
-import { approvalLists, approvalOf, approvalsIn, isAsked, placedAmong, withApprovals, type Approval, type Approvals } from "./approvals";
+import { approvalLists, approvalOf, approvalsIn, isAsked, leavesOf, placedAmong, withApprovals, type Approval, type Approvals } from "./approvals";
 import { approvalRow, LIVES, type Row } from "./approvals.testing";
 import { concerns } from "./attention";
 import type { State } from "./model";
@@ -93,6 +93,17 @@ test("the lists: what waits for a person oldest first, what is open, and what ha
   expect(approvalLists(all)).toBe(approvalLists(all));
   const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: all });
   expect(found.map(({ kind, approvalId }) => [kind, approvalId])).toEqual([["approval", "old"], ["approval", "young"]]);
+});
+
+test("who asks for leave waits for a person before it waits for an agent; who has to answer a question waits for nobody", () => {
+  const all = withApprovals(new Map(), [
+    approvalRow("p1", { workspace_id: "a", for_person: true }),
+    approvalRow("p2", { workspace_id: "a" }),
+    approvalRow("p3", { workspace_id: "b" }),
+    approvalRow("p4", { workspace_id: "c", for_person: true, status: "info_requested" }),
+    approvalRow("p5", { workspace_id: "d", for_person: true, status: "approved" }),
+  ].map((row) => told({ event: "", item: row })));
+  expect([...leavesOf(all)]).toEqual([["a", "waiting"], ["b", "asking"]]);
 });
 
 test("it stands in the chat of who asks, and of each workspace from when it was asked", () => {

@@ -2,6 +2,7 @@
  * changes counts, in whatever order they come, and what has ended stays so. */
 
 import { list, members, number, text, type Members } from "./reading";
+import type { Leave } from "./standing";
 import { memoized } from "./store";
 
 const RANK = { pending: 0, info_requested: 0, approved: 1, denied: 1, expired: 1, withdrawn: 1 } as const;
@@ -71,7 +72,7 @@ export interface Approval {
 export type Approvals = ReadonlyMap<string, Approval>;
 
 /** More than these are not kept; ended ones go first. */
-const MOST = 2_000;
+export const MOST = 2_000;
 /** So many are dropped at once, for looking for them costs. */
 const SPARE = 100;
 
@@ -197,15 +198,26 @@ function byAge(one: Approval, other: Approval): number {
 }
 
 /** Which of them a list shows. */
-export const LISTS = ["waiting", "open", "decided"] as const;
+export const LISTS = ["waiting", "open", "decided", "all"] as const;
 export type ListName = (typeof LISTS)[number];
 
-/** Those that wait for a person, all open ones, both oldest first; and those that have ended, newest first. */
+/** Those that wait for a person, all open ones, both oldest first; those that have ended, and all, newest first. */
 export const approvalLists = memoized((all: Approvals): Readonly<Record<ListName, readonly Approval[]>> => {
   const ordered = [...all.values()].sort(byAge);
   const endedAt = ({ decided, path, createdAt }: Approval): string => decided?.at ?? path.at(-1)?.at ?? createdAt;
   const ended = ordered.filter((each) => !isAsked(each)).sort((one, other) => (endedAt(one) > endedAt(other) ? -1 : 1));
-  return { waiting: ordered.filter(waitsForPerson), open: ordered.filter(isAsked), decided: ended };
+  return { waiting: ordered.filter(waitsForPerson), open: ordered.filter(isAsked), decided: ended, all: ordered.toReversed() };
+});
+
+/** By workspace that asks for leave: what it waits for. One that has to answer a question waits for nobody. */
+export const leavesOf = memoized((all: Approvals): ReadonlyMap<string, Leave> => {
+  const found = new Map<string, Leave>();
+  for (const each of all.values()) {
+    if (each.status !== "pending") continue;
+    if (waitsForPerson(each)) found.set(each.workspaceId, "waiting");
+    else if (!found.has(each.workspaceId)) found.set(each.workspaceId, "asking");
+  }
+  return found;
 });
 
 /** An approval in a chat: since when it belongs there. */

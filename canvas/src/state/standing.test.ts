@@ -4,7 +4,7 @@ import { concerns, unreadTotal } from "./attention";
 import { EMPTY_CHAT, seatOf, type Chat, type Workspace } from "./model";
 import { teamsOf } from "./teams";
 import { buildTree } from "./tree";
-import { countStandings, PRECEDENCE, standingOf, taskOf, WORDS, type Standing } from "./standing";
+import { countStandings, PRECEDENCE, shownStanding, standingOf, taskOf, WORDS, type Leave, type Standing } from "./standing";
 import { workspaceRow } from "./testing";
 
 const STATUSES = ["provisioning", "online", "offline", "degraded", "paused", "hibernated", "awaiting_agent", "failed", "removed", "of tomorrow"];
@@ -28,6 +28,8 @@ test("every status and load has a standing, and every standing a word", () => {
 test("a team of any two is told by the one that is earlier in the table, and counts both", () => {
   const status: Record<Standing, Partial<Workspace>> = {
     failed: { status: "failed" },
+    waiting: { status: "online", active_tasks: 1 },
+    asking: { status: "online", active_tasks: 1 },
     degraded: { status: "degraded" },
     working: { status: "online", active_tasks: 1 },
     online: { status: "online" },
@@ -41,7 +43,9 @@ test("a team of any two is told by the one that is earlier in the table, and cou
     PRECEDENCE.forEach((other, beside) => {
       const both = [agent("lead", status[one]), agent("member", { ...status[other], parent_id: "lead" })];
       const tree = buildTree(new Map(both.map((each) => [each.id, seatOf(each)])));
-      const team = teamsOf(tree, new Map(both.map((each) => [each.id, each]))).get("lead");
+      const leaves = new Map<string, Leave>();
+      for (const [id, each] of [["lead", one], ["member", other]] as const) if (each === "waiting" || each === "asking") leaves.set(id, each);
+      const team = teamsOf(tree, new Map(both.map((each) => [each.id, each])), leaves).get("lead");
       expect(team?.worst).toBe(PRECEDENCE[Math.min(at, beside)]);
       expect(team?.size).toBe(2);
       expect(team?.counts.get(other)).toBe(one === other ? 2 : 1);
@@ -54,6 +58,17 @@ test("an agent that is there and has work is working; one that is gone does noth
   expect(standingOf({ status: "online", active_tasks: 0, current_task: "thinking" })).toBe("working");
   expect(standingOf({ status: "offline", active_tasks: 1, current_task: "thinking" })).toBe("offline");
   expect(taskOf({ status: "offline", active_tasks: 1, current_task: "thinking" })).toBeNull();
+});
+
+test("who waits for leave does not work, whatever it said last; only what is worse is told before it", () => {
+  const busy = { status: "online", active_tasks: 1, current_task: "deploying" };
+  expect(shownStanding(busy, "waiting")).toBe("waiting");
+  expect(shownStanding(busy, "asking")).toBe("asking");
+  expect(shownStanding({ ...busy, status: "failed" }, "waiting")).toBe("failed");
+  expect(shownStanding({ ...busy, status: "degraded" }, "waiting")).toBe("waiting");
+  expect(shownStanding({ ...busy, status: "degraded" }, "asking")).toBe("degraded");
+  expect(shownStanding({ ...busy, status: "offline" }, "asking")).toBe("asking");
+  expect(shownStanding(busy, undefined)).toBe("working");
 });
 
 test("counts come in the order of urgency", () => {

@@ -4,7 +4,9 @@ import type { Workspace } from "./model";
 
 export type Standing =
   | "failed"
+  | "waiting"
   | "degraded"
+  | "asking"
   | "working"
   | "online"
   | "paused"
@@ -16,7 +18,9 @@ export type Standing =
 /** The first one wins where several agents are told as one, and where two would be true of one agent. */
 export const PRECEDENCE: readonly Standing[] = [
   "failed",
+  "waiting",
   "degraded",
+  "asking",
   "working",
   "online",
   "paused",
@@ -28,7 +32,9 @@ export const PRECEDENCE: readonly Standing[] = [
 
 export const WORDS: Readonly<Record<Standing, string>> = {
   failed: "Failed",
+  waiting: "Needs a person",
   degraded: "Degraded",
+  asking: "Needs leave",
   working: "Working",
   online: "Online",
   paused: "Paused",
@@ -54,6 +60,15 @@ export function standingOf(workspace: Pick<Workspace, "status" | "active_tasks" 
     return workspace.active_tasks > 0 || workspace.current_task ? "working" : "online";
   }
   return BY_STATUS[workspace.status] ?? "offline";
+}
+
+/** What an agent that asks for leave waits for: a person, or an agent above it. */
+export type Leave = "waiting" | "asking";
+
+/** The same as people are told it: who waits for leave does not work, whatever it said last. */
+export function shownStanding(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">, leave: Leave | undefined): Standing {
+  const standing = standingOf(workspace);
+  return leave !== undefined && rankOf(leave) < rankOf(standing) ? leave : standing;
 }
 
 /** Nobody is there who could do what was told last. */

@@ -1,6 +1,6 @@
 /** How the teams stand, each with all below it. */
 
-import { PRECEDENCE, rankOf, standingOf, type Counts, type Standing } from "./standing";
+import { PRECEDENCE, rankOf, shownStanding, type Counts, type Leave, type Standing } from "./standing";
 import type { Workspace } from "./model";
 import { walk, type Tree } from "./tree";
 
@@ -12,14 +12,14 @@ export interface Team {
 }
 
 /** Teams by the id of their lead. */
-export function teamsOf(tree: Tree, workspaces: ReadonlyMap<string, Workspace>): ReadonlyMap<string, Team> {
+export function teamsOf(tree: Tree, workspaces: ReadonlyMap<string, Workspace>, leaves: ReadonlyMap<string, Leave>): ReadonlyMap<string, Team> {
   const tallies = new Map<string, number[]>();
   for (const id of tree.children.keys()) tallies.set(id, PRECEDENCE.map(() => 0));
   for (const id of walk(tree).reverse()) {
     const workspace = workspaces.get(id);
     const own = tallies.get(id);
     const above = tallies.get(tree.parent.get(id) ?? "");
-    const place = workspace ? rankOf(standingOf(workspace)) : -1;
+    const place = workspace ? rankOf(shownStanding(workspace, leaves.get(id))) : -1;
     if (own && place >= 0) own[place] = (own[place] ?? 0) + 1;
     if (above && own) own.forEach((count, at) => (above[at] = (above[at] ?? 0) + count));
     else if (above && place >= 0) above[place] = (above[place] ?? 0) + 1;

@@ -13,12 +13,13 @@ import { NARROW, useMedia } from "../parts/useMedia";
 import type { Place } from "../router";
 import { chatOrder } from "../state/chats";
 import type { Chat, Workspace } from "../state/model";
-import { standingOf, taskOf } from "../state/standing";
+import { taskOf } from "../state/standing";
 import { preview } from "../text/words";
 import css from "./ChatsView.module.css";
 import { Conversation } from "./Conversation";
 import { useListKeys } from "./useListKeys";
 import { useRowWindow } from "./useRowWindow";
+import { useStanding } from "./useStanding";
 
 type ChatsPlace = Extract<Place, { view: "chats" }>;
 
@@ -116,6 +117,7 @@ function Entry({ workspace, chat, current }: { workspace: Workspace; chat: Chat 
 function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messageId: string | null; back: boolean }) {
   const { router } = useApp();
   const workspace = useData((state) => state.workspaces.get(workspaceId));
+  const standing = useStanding(workspace);
   const toList = (): void => router.go({ view: "chats", workspaceId: null, messageId: null });
   if (workspace === undefined) {
     return (
@@ -132,7 +134,7 @@ function OpenChat({ workspaceId, messageId, back }: { workspaceId: string; messa
         <div className={css.who}>
           <h2>{workspace.name}</h2>
           <p className={css.standing}>
-            <Standing standing={standingOf(workspace)} />
+            <Standing standing={standing} />
             <span className={css.last}>{taskOf(workspace) ?? workspace.role}</span>
           </p>
         </div>

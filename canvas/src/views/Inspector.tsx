@@ -14,10 +14,11 @@ import { NARROW, useMedia } from "../parts/useMedia";
 import type { Panel } from "../router";
 import { isOpen } from "../state/delegations";
 import type { Workspace } from "../state/model";
-import { standingOf, taskOf } from "../state/standing";
+import { taskOf } from "../state/standing";
 import { worksOf } from "../state/working";
 import { Conversation } from "./Conversation";
 import css from "./Inspector.module.css";
+import { useStanding } from "./useStanding";
 
 const About = later(() => import("./AgentTabs").then((found) => found.About));
 const PromptTab = later(() => import("../prompts/PromptPanel").then((found) => found.PromptTab));
@@ -103,7 +104,7 @@ function StandingLine({ workspace }: { workspace: Workspace }) {
   const what = taskOf(workspace) ?? workspace.role;
   return (
     <p className={css.standing}>
-      <Standing standing={standingOf(workspace)} />
+      <Standing standing={useStanding(workspace)} />
       {what && <span className={css.what}>{what}</span>}
     </p>
   );

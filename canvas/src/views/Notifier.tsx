@@ -11,7 +11,7 @@ export function Notifier() {
     if (!maySend) return;
     const notifying = new Notifying(
       () => settings.get(),
-      ({ id, workspaceId }) => router.go({ view: "inbox", list: "waiting", open: { id, workspaceId } }),
+      (approval) => router.go({ view: "inbox", list: "waiting", open: approval && { id: approval.id, workspaceId: approval.workspaceId } }),
     );
     const take = (): void => {
       const approvals = data.get()?.approvals;

@@ -8,11 +8,12 @@ import { Icon } from "../parts/Icon";
 import { Glyph } from "../parts/Standing";
 import { NARROW, useMedia } from "../parts/useMedia";
 import { countUnanswered } from "../state/answering";
-import { standingOf, WORDS } from "../state/standing";
+import { WORDS } from "../state/standing";
 import { typeAhead, type Row } from "../state/rows";
 import type { Seat } from "../state/model";
 import css from "./Outline.module.css";
 import { useRowWindow } from "./useRowWindow";
+import { useStanding } from "./useStanding";
 
 const TYPING_MS = 700;
 
@@ -143,8 +144,8 @@ const TreeRow = memo(function TreeRow({ id, level, position, siblings, expanded,
   const workspace = useData((state) => state.workspaces.get(id));
   const unread = useData((state) => state.chats.get(id)?.unread ?? 0);
   const unanswered = useData((state) => countUnanswered(state.unanswered.get(id)));
+  const standing = useStanding(workspace);
   if (!workspace) return null;
-  const standing = standingOf(workspace);
   const place: React.CSSProperties & Record<"--level", number> = { "--level": level };
   if (top !== null) place.transform = `translateY(${top}px)`;
   return (

@@ -9,6 +9,7 @@ import { Guard } from "../parts/Guard";
 import { later, loadLater } from "../parts/later";
 import { Notice } from "../parts/Notice";
 import { ORG } from "../router";
+import { approvalLists } from "../state/approvals";
 import { countText, unreadTotal } from "../state/attention";
 import type { State } from "../state/model";
 import { useStored } from "../state/store";
@@ -44,7 +45,7 @@ export function Shell() {
   const desk = useDesk();
   const state = useStored(desk.calm);
   const [layer, setLayer] = useState<Layer>(null);
-  useTitle(state, desk.session.org.name);
+  useTitle(state, desk.session.org.name, desk.maySend);
   usePaletteKey(() => setLayer("palette"));
   useSpokenAnswers();
   const place = usePlace();
@@ -180,8 +181,9 @@ function useNextWork(): () => void {
   };
 }
 
-function useTitle(state: State | null, orgName: string): void {
-  const unread = state === null ? 0 : unreadTotal(state.chats);
+function useTitle(state: State | null, orgName: string, maySend: boolean): void {
+  const waiting = state === null || !maySend ? 0 : approvalLists(state.approvals).waiting.length;
+  const unread = (state === null ? 0 : unreadTotal(state.chats)) + waiting;
   const name = state?.org.name ?? orgName;
   useEffect(() => {
     document.title = `${unread > 0 ? `(${countText(unread)}) ` : ""}${name} · Molecule`;

@@ -80,7 +80,8 @@ function ConcernButton({ concern, onClick }: { concern: Concern; onClick: () => 
 function ConcernMark({ kind }: { kind: Concern["kind"] }) {
   if (kind === "failed" || kind === "degraded") return <Glyph standing={kind} />;
   if (kind === "silent") return <Glyph standing="offline" />;
-  const icon = kind === "unread" ? "chats" : kind === "approval" ? "leave" : "warning";
+  if (kind === "approval") return <Glyph standing="waiting" />;
+  const icon = kind === "unread" ? "chats" : "warning";
   return (
     <span className={kind === "unread" ? css.mail : css.stuck}>
       <Icon name={icon} size={14} />

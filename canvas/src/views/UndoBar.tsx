@@ -33,7 +33,7 @@ export function UndoBar() {
 
 /** It is not read out: it changes every second. */
 function Left({ until }: { until: number }) {
-  const left = Math.max(0, Math.ceil((until - useSeconds(true)) / 1_000));
+  const left = Math.max(0, Math.floor((until - useSeconds(true)) / 1_000));
   return (
     <span aria-hidden="true" className={css.left}>
       {" "}

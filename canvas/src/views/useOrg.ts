@@ -2,9 +2,11 @@
 
 import { useMemo } from "react";
 import { useCalmData, useData, useDesk } from "../app";
+import { leavesOf } from "../state/approvals";
 import { foldedTeams } from "../state/folds";
 import type { Seat, Workspace } from "../state/model";
 import { matching } from "../state/rows";
+import type { Leave } from "../state/standing";
 import { memoized, useStored } from "../state/store";
 import { teamsOf, type Team } from "../state/teams";
 import { buildTree, type Tree } from "../state/tree";
@@ -14,6 +16,8 @@ export const treeOf = memoized((seats: ReadonlyMap<string, Seat>): Tree => build
 export interface Org {
   seats: ReadonlyMap<string, Seat>;
   workspaces: ReadonlyMap<string, Workspace>;
+  /** What those wait for that ask for leave. */
+  leaves: ReadonlyMap<string, Leave>;
   tree: Tree;
   teams: ReadonlyMap<string, Team>;
   folded: ReadonlySet<string>;
@@ -26,9 +30,10 @@ export function useOrg(filter: string): Org {
   const chosen = useStored(folds);
   const seats = useData((state) => state.seats);
   const workspaces = useCalmData((state) => state.workspaces);
+  const leaves = useCalmData((state) => leavesOf(state.approvals));
   const tree = treeOf(seats);
   const folded = useMemo(() => foldedTeams(tree, chosen, seats.size), [tree, chosen, seats]);
-  const teams = useMemo(() => teamsOf(tree, workspaces), [tree, workspaces]);
+  const teams = useMemo(() => teamsOf(tree, workspaces, leaves), [tree, workspaces, leaves]);
   const matches = useMemo(() => matching(workspaces.values(), filter), [workspaces, filter]);
-  return { seats, workspaces, tree, teams, folded, matches, fold: folds.fold };
+  return { seats, workspaces, leaves, tree, teams, folded, matches, fold: folds.fold };
 }

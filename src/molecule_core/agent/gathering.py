@@ -20,10 +20,17 @@ from molecule_core.wire.prompts import Build, SharedContext
 SECONDS = 5.0
 """A server that has not answered after so long is gone without, this time."""
 _SHARED = "shared-context"
+# What is wrong with a request itself stays wrong; who may ask, and how often, can change.
+_FINAL = (400, 413, 422)
 
 
 class Failed(Exception):
-    """The server did not do as it was asked; the text is one line that says why."""
+    """The server did not do as it was asked; the text is one line that says why. `final`: the same would be refused
+    again, whenever it is asked."""
+
+    def __init__(self, reason: str, *, final: bool = False) -> None:
+        self.final = final
+        super().__init__(reason)
 
 
 class Gatherer:
@@ -102,7 +109,7 @@ class Gatherer:
                 raise Failed(f"no answer within {self._seconds:g} seconds")
             return asking.result()
         except ApiError as error:
-            raise Failed(line(str(error), 300)) from error
+            raise Failed(line(str(error), 300), final=error.status in _FINAL) from error
         except NoAnswer as error:
             raise Failed(f"the server cannot be reached ({line(str(error), 200)})") from error
         finally:

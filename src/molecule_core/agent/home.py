@@ -67,19 +67,32 @@ def read_home(folder: Path) -> Home:
     """Everything that the home says. What is wrong with it stands in `warnings`."""
     warnings: list[str] = []
     config, broken = _config(folder, warnings)
-    prompts = config.prompt_files
+    prompts = [PROMPT_FILE] if config.prompt_files is None else config.prompt_files
+    shared = _to_share(config.shared_context, prompts, warnings)
     return Home(
-        prompts=_files(folder, [PROMPT_FILE] if prompts is None else prompts, _FILE_BYTES, warnings, "prompt file"),
+        prompts=_files(folder, prompts, _FILE_BYTES, warnings, "prompt file"),
         rules=_files(folder, config.rules, _FILE_BYTES, warnings, "rules"),
         skills=tuple(_skills(folder, config, warnings)),
-        shared=None if broken else _files(folder, config.shared_context, _SHARED_BYTES, warnings, "shared file"),
+        shared=None if broken else _files(folder, shared, _SHARED_BYTES, warnings, "shared file"),
         approval_rules=tuple(config.approval_rules),
         budget=config.prompt_budget_tokens,
         runtime=config.runtime,
         tools=bool(config.tools),
         warnings=tuple(warnings),
-        paths=(*([PROMPT_FILE] if prompts is None else prompts), *config.rules, *config.shared_context),
+        paths=(*prompts, *config.rules, *config.shared_context),
     )
+
+
+def _to_share(paths: list[str], prompts: list[str], warnings: list[str]) -> list[str]:
+    """What may be shared with children: not what makes an agent what it is, also where names do not tell case."""
+    own = {each.casefold() for each in (CONFIG, PROMPT_FILE, *prompts)}
+    for path in paths:
+        if path.casefold() in own:
+            warnings.append(
+                f"shared file {line(path)!r} is left out: an agent's own prompt and configuration are not shared; put "
+                "what children may read into a file of its own"
+            )
+    return [each for each in paths if each.casefold() not in own]
 
 
 def _config(folder: Path, warnings: list[str]) -> tuple[HomeConfig, bool]:

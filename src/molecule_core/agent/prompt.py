@@ -125,10 +125,10 @@ class Assembly:
         """A peer says other things of itself now. False: it is none of these; gather anew."""
         return self._block is not None and self._block.put(peer)
 
-    def prompt(self) -> Prompt:
-        """The prompt as it is now."""
-        budget = self._inputs.home.budget
-        return Prompt(self._before, self._peers(), self._last, budget=budget, warnings=self._warnings)
+    def prompt(self, warnings: tuple[str, ...] = ()) -> Prompt:
+        """The prompt as it is now. `warnings`: what went wrong beside it."""
+        budget, warnings = self._inputs.home.budget, (*self._warnings, *warnings)
+        return Prompt(self._before, self._peers(), self._last, budget=budget, warnings=warnings)
 
     def _peers(self) -> _Peers:
         block = self._block

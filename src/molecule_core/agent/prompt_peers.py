@@ -6,7 +6,7 @@ Above: prompt. Below: neutral.
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -26,6 +26,10 @@ END, BETWEEN = "\n</peer>", "\n\n"
 _DESCRIPTION, _SKILL = "\ndescription: ", "\n- "
 # What needs no cleaning: visible ASCII but for what tags are made of.
 _PLAIN = bytes(set(range(0x20, 0x7F)) - set(b"<>"))
+# What a peer's fence has of the other: the signs of two tags, and the ends of its first and its last line but one.
+_FENCE = len("<>\n\n<>")
+# So many are looked at together: one of them that is not plain costs them a second look.
+_TOGETHER = 64
 _IDS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-")
 
 
@@ -59,18 +63,28 @@ class Clean(Struct, frozen=True, gc=False):
 
 def clean(peer: Peer) -> Clean:
     """One line for each thing it says, without tags, frames, control and invisible characters."""
-    skills = _skill_lines(peer)
-    whole = _lines(peer, peer.description, skills)
-    # Nearly all are plain: that is seen at once, and costs an eighth of making them so.
-    data = whole.encode(errors="surrogatepass")
-    frame = b"<>" + b"\n" * (2 + len(peer.skills) + bool(peer.description)) + b"<>"
-    if data.translate(None, _PLAIN) != frame or not _is_short(peer, skills):
-        peer = _plain(peer)
-        skills = _skill_lines(peer)
-        whole = _lines(peer, peer.description, skills)
-        data = whole.encode()
-    full = len(data) + len(BETWEEN)
-    size = len if len(data) == len(whole) else _size
+    return clean_all((peer,))[0]
+
+
+def clean_all(peers: Sequence[Peer]) -> list[Clean]:
+    """The same of several. Nearly all are plain, which is seen of many at once for an eighth of what cleaning costs."""
+    skills = [_skill_lines(each) for each in peers]
+    wholes = [_lines(each, each.description, lines) for each, lines in zip(peers, skills, strict=True)]
+    data = "".join(wholes).encode(errors="surrogatepass")
+    # What is not plain in the fences and between the lines is ours; one sign more, and somebody wrote it.
+    ours = sum([_FENCE + len(each.skills) + bool(each.description) for each in peers])
+    if len(data.translate(None, _PLAIN)) == ours and all(map(_is_short, peers, skills)):
+        return list(map(_measured, peers, wholes, skills))
+    if len(peers) > 1:
+        return [clean(each) for each in peers]
+    peer = _plain(peers[0])
+    lines = _skill_lines(peer)
+    return [_measured(peer, _lines(peer, peer.description, lines), lines)]
+
+
+def _measured(peer: Peer, whole: str, skills: str) -> Clean:
+    size = len if whole.isascii() else _size
+    full = size(whole) + len(BETWEEN)
     no_skills = full - size(skills)
     names = no_skills - size(peer.description) - len(_DESCRIPTION) if peer.description else no_skills
     return Clean(peer, whole, full, no_skills, names)
@@ -136,7 +150,9 @@ class PeerBlock:
     of them are there."""
 
     def __init__(self, peers: Iterable[Peer], room: int) -> None:
-        self._peers = [clean(each) for each in peers]
+        given = list(peers)
+        groups = [given[start : start + _TOGETHER] for start in range(0, len(given), _TOGETHER)]
+        self._peers = [each for group in groups for each in clean_all(group)]
         self._places = {each.peer.id: place for place, each in enumerate(self._peers)}
         self._room = bytes_of(room)
         self._sums = [

@@ -9,7 +9,7 @@ Above: the command line. Below: gathering, watching, prompt.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.gathering import Failed, Gatherer
-from molecule_core.agent.home import CONFIG, Home, read_home
+from molecule_core.agent.home import CONFIG, Home, HomeFile, read_home
 from molecule_core.agent.prompt import Assembly, Inputs, Prompt
 from molecule_core.agent.prompt_peers import Peer, carded
 from molecule_core.agent.skills import FOLDER
@@ -77,7 +77,8 @@ class _Cause(Struct, frozen=True):
 
 
 class Rebuilder:
-    """One agent's prompt, as it is now. `told` is called with each new one; `warned` with what went wrong beside."""
+    """One agent's prompt, as it is now. `told` is called with each new one, and again with the same one after it raised
+    Failed, unless that was final; `warned` with what went wrong beside."""
 
     def __init__(
         self,
@@ -97,14 +98,23 @@ class Rebuilder:
         self._events = events
         self._warned = warned
         self._clock = clock
-        self._backoff = BackOff(_RETRY_SECONDS, _RETRY_MOST_SECONDS, randomness)
+        self._listening = BackOff(_RETRY_SECONDS, _RETRY_MOST_SECONDS, randomness)
+        self._watching = BackOff(_RETRY_SECONDS, _RETRY_MOST_SECONDS, randomness)
+        self._asking = BackOff(_RETRY_SECONDS, _RETRY_MOST_SECONDS, randomness)
+        self._again: float | None = None
         self._causes: list[_Cause] = []
         self._some = asyncio.Event()
         self._home = Home()
         self._paths: frozenset[str] = frozenset()
         self._assembly: Assembly | None = None
-        self._peers: dict[str, Peer] = {}
+        self._peers: dict[str, Peer] | None = None
+        self._said: tuple[str, tuple[str, ...]] = ("", ())
+        self._untold: Rebuilt | None = None
         self._unshared = True
+        self._unknown = False
+        self._refused: tuple[HomeFile, ...] | None = None
+        self._share_fault: tuple[str, ...] = ()
+        self._blind: tuple[str, ...] = ()
 
     async def run(self) -> None:
         """Builds, and builds again whenever something has changed, until it is cancelled."""
@@ -123,8 +133,12 @@ class Rebuilder:
         self._some.set()
 
     async def _next(self) -> list[_Cause]:
-        """What has happened; waits for the first, then until it is quiet, but not for long."""
-        await self._some.wait()
+        """What has happened; waits for the first, then until it is quiet, but not for long. What the server did not
+        say is asked again after a while, whether or not something happens."""
+        if self._again is None:
+            await self._some.wait()
+        elif not await self._clock.wait(self._some.wait(), self._again - self._clock.monotonic()):
+            return [_Cause(Trigger("gap", "asked again"))]
         until = self._clock.monotonic() + _LONGEST_SECONDS
         if self._assembly is not None:  # the first is needed at once
             while self._clock.monotonic() < until:
@@ -136,24 +150,39 @@ class Rebuilder:
         return causes
 
     async def _watch(self) -> None:
-        try:
-            async for paths in changes(self._folder, self._concerns):
-                self._note(_Cause(Trigger("file", ", ".join(paths)[:500]), files=True))
-        except OSError as error:
-            self._warned(f"changes of files in {self._folder} are not seen: {error.strerror or error}")
+        seen: tuple[str, ...] = ()
+        while True:
+            began = self._clock.monotonic()
+            try:
+                async for paths in changes(self._folder, self._concerns):
+                    self._note(_Cause(Trigger("file", ", ".join(paths)[:500]), files=True))
+            except OSError as error:
+                self._blind = (f"changes of files in {self._folder} are not seen: {error.strerror or error}",)
+            if self._blind and self._blind != seen:
+                self._warned(self._blind[0])
+                self._note(_Cause(Trigger("file"), files=True))
+            if self._clock.monotonic() - began > _RETRY_MOST_SECONDS:
+                self._watching.reset()
+            await pause(self._clock, self._watching.next())
+            # Whatever happened meanwhile is found by reading; if it cannot be watched now either, that is told again.
+            seen, self._blind = self._blind, ()
+            self._note(_Cause(Trigger("file", "watched again"), files=True))
 
     def _concerns(self, path: str) -> bool:
         return path in self._paths or path == FOLDER or path.startswith(f"{FOLDER}/")
 
     async def _listen(self) -> None:
         while True:
+            began = self._clock.monotonic()
             try:
                 async for frame in self._events():
                     self._hear(frame)
-                    self._backoff.reset()
             except (ApiError, NoAnswer, msgspec.DecodeError) as error:
                 self._warned(f"events of others are not heard: {error}")
-            await pause(self._clock, self._backoff.next())
+            # A server that greets and ends the stream at once is not one that works.
+            if self._clock.monotonic() - began > _RETRY_MOST_SECONDS:
+                self._listening.reset()
+            await pause(self._clock, self._listening.next())
 
     def _hear(self, frame: dict[str, Any]) -> None:
         name = str(frame.get("event", ""))
@@ -169,37 +198,76 @@ class Rebuilder:
     async def _rebuild(self, causes: list[_Cause]) -> None:
         if any(each.files for each in causes):
             self._read_home()
-        if self._unshared:
-            await self._share()
+        late = self._unshared and not await self._share()
         assembly = self._assembly
         if assembly is None or not all(self._applies(assembly, each) for each in causes):
             inputs = await self._gatherer.gather(self._home)
             assembly = self._begin(inputs)
-        new, old = assembly.prompt(), self.prompt
-        if old is not None and old.hash == new.hash:
-            return
+            self._unknown = bool(inputs.warnings)
+        warnings = (*self._share_fault, *self._blind)
+        new = assembly.prompt(warnings)
+        said = (new.hash, new.warnings)
+        if said != self._said:
+            self._said = said
+            self._untold = self._renewed(new, causes)
+        await self._tell()
+        self._ask_again(late or self._unknown or self._untold is not None)
+
+    def _renewed(self, new: Prompt, causes: list[_Cause]) -> Rebuilt:
+        old = self.prompt
         changed = [] if old is None else diff(old.sections, new.sections, _MOST_DIFF)
         self.prompt = new
         # Of several reasons the one that says most.
         trigger = min((each.trigger for each in causes), key=lambda each: _KINDS.index(each.kind))
-        await self._told(Rebuilt(new, trigger, changed))
+        return Rebuilt(new, trigger, changed)
+
+    async def _tell(self) -> None:
+        if self._untold is None:
+            return
+        try:
+            await self._told(self._untold)
+        except Failed as error:
+            self._warned(f"the server does not know this prompt: {error}")
+            if not error.final:
+                return
+        self._untold = None
+
+    def _ask_again(self, needed: bool) -> None:
+        if not needed:
+            self._asking.reset()
+            self._again = None
+        else:
+            self._again = self._clock.monotonic() + self._asking.next()
 
     def _read_home(self) -> None:
         self._home = home = read_home(self._folder)
-        self._paths = frozenset((CONFIG, *home.paths))
-        self._unshared = home.shared is not None
+        named = {CONFIG, *home.paths}
+        # Who puts another folder in the place of one is told of by the folder alone.
+        above = {str(each) for path in named for each in PurePosixPath(path).parents if each.name}
+        self._paths = frozenset(named | above)
+        self._unshared = home.shared is not None and home.shared != self._refused
 
-    async def _share(self) -> None:
+    async def _share(self) -> bool:
+        """Uploads what is to be shared; True if that need not be tried again as it is."""
         try:
             await self._gatherer.share(self._home)
-            self._unshared = False
         except Failed as error:
-            self._warned(f"files are not shared with children yet: {error}")
+            self._share_fault = (f"files are not shared with children: {error}",)
+            self._warned(self._share_fault[0])
+            if not error.final:
+                return False
+            self._refused = self._home.shared
+        else:
+            self._share_fault = ()
+            self._refused = None
+        self._unshared = False
+        return True
 
     def _begin(self, inputs: Inputs) -> Assembly:
-        if inputs.peers is None and self._assembly is not None:  # who was there is better than nobody
+        if inputs.peers is None and self._peers is not None:  # who was there is better than nobody
             inputs = msgspec.structs.replace(inputs, peers=tuple(self._peers.values()))
-        self._peers = {each.id: each for each in inputs.peers or ()}
+        if inputs.peers is not None:
+            self._peers = {each.id: each for each in inputs.peers}
         self._assembly = Assembly(inputs)
         return self._assembly
 
@@ -213,8 +281,8 @@ class Rebuilder:
             return False
         if id_ == self._gatherer.workspace_id:  # a prompt does not say how its own agent stands
             return True
-        peer, payload = self._peers.get(id_), frame.get("payload")
-        if peer is None or not isinstance(payload, dict):
+        peers, payload = self._peers or {}, frame.get("payload")
+        if (peer := peers.get(id_)) is None or not isinstance(payload, dict):
             return False
         peer = msgspec.structs.replace(peer, status=_STANDINGS.get(str(name), peer.status))
         card = payload.get("agent_card")
@@ -223,5 +291,5 @@ class Rebuilder:
             if not description:  # its role stands there then, which only its row tells
                 return False
             peer = msgspec.structs.replace(peer, description=description, skills=skills)
-        self._peers[id_] = peer
+        peers[id_] = peer
         return assembly.put(peer)

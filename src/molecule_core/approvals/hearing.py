@@ -13,14 +13,14 @@ from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
 from molecule_core.messages.asking import approval_of
 from molecule_core.messages.facts import Explained
-from molecule_core.org.model import SeatsGone
+from molecule_core.org.model import SeatsGone, SeatsMoved
 from molecule_core.store.database import Followed, Read, Several, Step
 from molecule_core.store.timers import TIMERS, timer
 from molecule_core.wire.approvals import Party
 
 
 class Hearing:
-    """Follows facts of messages, and of seats that are removed."""
+    """Follows facts of messages, and of seats that are removed or moved."""
 
     def __init__(self, steps: Steps, limits: Limits) -> None:
         self._steps = steps
@@ -41,8 +41,13 @@ class Hearing:
 
     def seats_gone(self, org_id: str, fact: SeatsGone) -> Generator[Step, Any, Followed]:
         """Seats are removed: all that they have asked for or are to decide is looked at, and moves on by that."""
-        found = yield Several(
-            [Read("approvals_of_seat", {"org_id": org_id, "workspace_id": each}) for each in fact.ids]
-        )
+        return (yield from self._looked_at(org_id, fact.ids, fact.at))
+
+    def seats_moved(self, org_id: str, fact: SeatsMoved) -> Generator[Step, Any, Followed]:
+        """Seats have others above them: what they have asked for is theirs to decide from now on."""
+        return (yield from self._looked_at(org_id, fact.ids, fact.at))
+
+    def _looked_at(self, org_id: str, seats: tuple[str, ...], at: int) -> Generator[Step, Any, Followed]:
+        found = yield Several([Read("approvals_of_seat", {"org_id": org_id, "workspace_id": each}) for each in seats])
         ids = dict.fromkeys(row[0] for rows in found for row in rows)
-        return Followed([timer(APPROVAL, f"{org_id}/{each}", fact.at) for each in ids], (), (TIMERS,) if ids else ())
+        return Followed([timer(APPROVAL, f"{org_id}/{each}", at) for each in ids], (), (TIMERS,) if ids else ())

@@ -1,6 +1,7 @@
 """What is written to who is to decide, and to who waits for the decision. Pure.
 
-What the requester wrote stands behind what the server says, and is named as what it is.
+What the server says comes first, in lines of its own. What somebody wrote stands behind it, named as what it is, and
+each line of it is marked (`quoted`): so no text can look like another line of the message.
 """
 
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from molecule_core.approvals.model import Approval
 from molecule_core.ground.clock import rfc3339
 from molecule_core.messages.asking import Letter
-from molecule_core.messages.model import INFORM, KIND_ASKED, KIND_DECIDED, REQUEST
+from molecule_core.messages.model import INFORM, KIND_ASKED, KIND_DECIDED, KIND_SYSTEM, REQUEST
 from molecule_core.wire.approvals import Party
 
 
@@ -20,13 +21,13 @@ def request_letter(row: Approval, number: int, answer: str) -> Letter:
         f"revision {row.revision}, action_hash {row.action_hash}.",
         f"Without a decision it goes on to the next one above, and expires at {rfc3339(row.expires_at)}.",
         "",
-        f"What {row.requester_name} wrote:",
+        f"What {row.requester_name} wants to do:",
         f"Action: {row.action}",
     ]
-    lines += [f"Reason: {row.reason}"] if row.reason else []
     lines += [f"Cost: {row.cost:g}"] if row.cost is not None else []
-    lines.append(f"Details: {row.effective}")
-    lines += [f"Answer to the question: {answer}"] if answer else []
+    lines.append(f"Details: {in_one_line(row.effective)}")
+    lines += ["", f"Why, in the words of {row.requester_name}:", quoted(row.reason)] if row.reason else []
+    lines += ["", f"What {row.requester_name} answers to the question:", quoted(answer)] if answer else []
     return _letter(row, number, KIND_ASKED, REQUEST, row.workspace_id, None, "\n".join(lines))
 
 
@@ -34,7 +35,7 @@ def question_letter(row: Approval, number: int, by: Party, note: str) -> Letter:
     """To the requester, who is asked for more."""
     text = (
         f"{by.name or 'A person'} wants to know more before deciding on your approval {row.id} ({row.action}). "
-        f"Reply to this message; the approval then goes back to be decided.\n\nThe question:\n{note}"
+        f"Reply to this message; the approval then goes back to be decided.\n\nThe question:\n{quoted(note)}"
     )
     return _letter(row, number, KIND_DECIDED, REQUEST, *_from(by), text)
 
@@ -45,14 +46,44 @@ def decision_letter(row: Approval, number: int, by: Party, note: str) -> Letter:
         "approved": f"was approved. Do exactly this, once (action_hash {row.action_hash}), and use the approval first.",
         "denied": "was denied. Do not do it.",
         "expired": "has expired without a decision, which means no. Do not do it.",
-        "withdrawn": "was withdrawn.",
+        "withdrawn": f"was withdrawn by {by.name or by.kind}. Do not do it.",
     }
     text = f"Your approval {row.id} ({row.action}) {ways[row.status.value]}"
     if row.edited is not None and row.status.value == "approved":
-        text += f"\n\nThe details were changed to: {row.edited}"
+        text += f"\n\nThe details were changed to: {in_one_line(row.edited)}"
     if note:
-        text += f"\n\n{by.name or 'A person'} says:\n{note}"
+        text += f"\n\n{by.name or 'A person'} says:\n{quoted(note)}"
     return _letter(row, number, KIND_DECIDED, INFORM, *_from(by), text)
+
+
+def ending_letter(row: Approval, number: int, by: Party) -> Letter:
+    """To somebody who was asked and is not any more."""
+    text = (
+        f"The approval {row.id} that {row.requester_name} asked you for ({row.action}) {_ENDED[row.status.value]}"
+        f"{f' by {by.name}' if by.name and row.status.value != 'expired' else ''}. You have nothing to do."
+    )
+    return _letter(row, number, KIND_SYSTEM, INFORM, None, None, text)
+
+
+_ENDED = {
+    "approved": "was approved",
+    "denied": "was denied",
+    "expired": "has expired without a decision, which means no",
+    "withdrawn": "was withdrawn",
+}
+
+
+def quoted(text: str) -> str:
+    """A text of somebody else: whatever starts a line in it, that line is marked."""
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
+def in_one_line(details: str) -> str:
+    """JSON that no reader sees in several lines: it leaves the line breaks beyond ASCII as they are."""
+    return details.translate(_BREAKS)
+
+
+_BREAKS = {ord(each): f"\\u{ord(each):04x}" for each in "\x85\u2028\u2029"}
 
 
 def _from(by: Party) -> tuple[str | None, Party | None]:

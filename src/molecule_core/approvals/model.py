@@ -157,10 +157,11 @@ class Approval(Struct, frozen=True, kw_only=True):
         """Why it went as it did."""
         return msgspec.json.decode(self.policy, type=list[Policy])
 
-    @property
-    def stands(self) -> "Stands":
-        """What decides what somebody may do to it."""
-        said, asker = self.ruling, self.asking
+    def stands(self, *, is_above: bool = True) -> "Stands":
+        """What decides what somebody may do to it. `is_above`: the tree has its holder above the requester still."""
+        said, asker, hops = self.ruling, self.asking, self.hops
+        answered = max((number for number, hop in enumerate(hops) if hop.what == "answered"), default=0)
+        passed = [hop for hop in hops[answered:] if hop.what == "escalated" and hop.by.kind == Kind.PERSON]
         return Stands(
             requester_id=self.workspace_id,
             status=self.status,
@@ -168,7 +169,9 @@ class Approval(Struct, frozen=True, kw_only=True):
             action_hash=self.action_hash,
             holder_id=self.holder_id,
             asked=frozenset(self.had),
-            escalated=frozenset(hop.by.id for hop in self.hops if hop.what == "escalated"),
+            escalated=frozenset(hop.by.id for hop in hops if hop.what == "escalated"),
+            passed_on=frozenset((hop.by.id, "" if hop.holder is None else hop.holder.id) for hop in passed),
+            is_above=is_above,
             asker=None if asker is None else (asker.kind, asker.id),
             decided=None if said is None else (said.decision, said.by.kind, said.by.id),
         )
@@ -186,6 +189,10 @@ class Stands(NamedTuple):
     escalated: frozenset[str]
     asker: tuple[str, str] | None
     decided: tuple[str, str, str] | None
+    passed_on: frozenset[tuple[str, str]] = frozenset()
+    """The persons who have passed it on since it was last changed, and over whom."""
+    is_above: bool = True
+    """Whether its holder stands above the requester now."""
 
 
 class Decider(NamedTuple):
@@ -196,11 +203,13 @@ class Decider(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What somebody decides, and about what: the revision and the hash that it was shown."""
+    """What somebody decides, and about what: the revision and the hash that it was shown. `holder`: whose turn it was
+    then; of a person who passes it on."""
 
     decision: Decision
     revision: int | None = None
     action_hash: str | None = None
+    holder: str | None = None
 
 
 class Verdict(StrEnum):

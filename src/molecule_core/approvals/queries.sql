@@ -49,6 +49,17 @@ SELECT content_hash, approval_id FROM approval_keys WHERE workspace_id = :worksp
 INSERT INTO approval_keys (workspace_id, key, approval_id, content_hash) VALUES (:workspace_id, :key, :approval_id,
     :content_hash);
 
+-- name: keep_approval_use
+-- under which name an approval was used: whoever repeats that needs no other one
+INSERT INTO approval_keys (workspace_id, key, approval_id, content_hash) VALUES (:workspace_id, :key, :approval_id,
+    :content_hash)
+ON CONFLICT (workspace_id, key) DO UPDATE SET approval_id = excluded.approval_id, content_hash = excluded.content_hash;
+
+-- name: approval_use
+-- when an approval was used under a name, for exactly this action
+SELECT a.used_at FROM approval_keys k JOIN approvals a ON a.id = k.approval_id AND a.workspace_id = k.workspace_id
+WHERE k.workspace_id = :workspace_id AND k.key = :key AND k.content_hash = :content_hash;
+
 -- name: approvals_open_of
 -- how many approvals of a workspace are open
 SELECT count(*) FROM approvals WHERE workspace_id = :workspace_id AND open = 1;
@@ -101,6 +112,18 @@ SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, ac
 FROM approvals
 WHERE org_id = :org_id AND open = 1 AND (created_at > :after_at OR (created_at = :after_at AND id > :after_id))
 ORDER BY created_at, id LIMIT :count;
+
+-- name: approvals_of_org
+-- all of an organisation, newest first, before one of them
+SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
+    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
+    used_at
+FROM approvals
+WHERE org_id = :org_id AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+    AND (CAST(:is_open AS BIGINT) IS NULL OR open = :is_open)
+    AND (created_at < :before_at OR (created_at = :before_at AND id < :before_id))
+ORDER BY created_at DESC, id DESC LIMIT :count;
 
 -- name: approvals_open_count
 -- how many approvals of an organisation are open

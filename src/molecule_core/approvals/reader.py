@@ -17,6 +17,10 @@ from molecule_core.wire.approvals import ApprovalItem
 OPEN = "open"
 """A state to ask for beside the statuses: whatever is not decided."""
 STATES = (*(each.value for each in Status), OPEN)
+DECIDED = "decided"
+"""Whatever is, also by its own clock or by who asked."""
+ORG_STATES = (*STATES, DECIDED)
+_IS_OPEN = {OPEN: 1, DECIDED: 0}
 _NEWEST = (1 << 62) - 1
 
 
@@ -80,8 +84,8 @@ class ApprovalReader:
         place = (_NEWEST, "") if before is None else (before.created_at, before.id)
         wish = {
             **own,
-            "status": None if state == OPEN else state,
-            "is_open": 1 if state == OPEN else None,
+            "status": None if state in _IS_OPEN else state,
+            "is_open": _IS_OPEN.get(state or ""),
             "before_at": place[0],
             "before_id": place[1],
             "count": count,
@@ -93,6 +97,10 @@ class ApprovalReader:
         place = (-1, "") if after is None else (after.created_at, after.id)
         wish = {"org_id": org_id, "after_at": place[0], "after_id": place[1], "count": count}
         return [Approval.of(row) for row in await self._store.rows("approvals_open", wish)]
+
+    async def of_org(self, org_id: str, state: str | None, before: Approval | None, count: int) -> list[Approval]:
+        """Those of an organisation, newest first, before one of them."""
+        return await self._page("approvals_of_org", {"org_id": org_id}, state, before, count)
 
     async def shown(self, org_id: str) -> list[ApprovalItem]:
         """What a snapshot has of an organisation: the open ones, and those that have ended lately."""

@@ -109,16 +109,32 @@ def judge(stands: Stands, by: Decider, wish: Wish) -> Verdict:
 
 def _judge_open(stands: Stands, by: Decider, wish: Wish, *, is_agent: bool) -> Verdict:
     """The same of one that is not decided, and of somebody who has to do with it."""
-    if is_agent and by.id != stands.holder_id:
+    if is_agent and (by.id != stands.holder_id or not stands.is_above):
         has_said = wish.decision is Decision.ESCALATE and by.id in stands.escalated
         return Verdict.REPEATED if has_said else Verdict.MOVED_ON
     if wish.decision is Decision.MORE_INFO and stands.status is Status.INFO:
         return Verdict.REPEATED if stands.asker == (by.kind.value, by.id) else Verdict.WAITS
-    if wish.revision not in (None, stands.revision) or wish.action_hash not in (None, stands.action_hash):
+    if _is_changed(stands, wish):
         return Verdict.CHANGED
-    if wish.decision is Decision.ESCALATE and stands.holder_id is None:
-        return Verdict.NOWHERE
-    return Verdict.DONE
+    return _judge_passing(stands, by, wish, is_agent=is_agent) if wish.decision is Decision.ESCALATE else Verdict.DONE
+
+
+def _is_changed(stands: Stands, wish: Wish) -> bool:
+    """Whether what somebody saw is not what stands there now, or may not be: it says nothing of it and approves."""
+    if wish.decision is Decision.APPROVE and wish.revision is None and wish.action_hash is None:
+        return stands.revision > 1
+    return wish.revision not in (None, stands.revision) or wish.action_hash not in (None, stands.action_hash)
+
+
+def _judge_passing(stands: Stands, by: Decider, wish: Wish, *, is_agent: bool) -> Verdict:
+    """Whether somebody passes it on. A person may do so over any holder, but once, unless it names whose turn it is:
+    whoever says it twice means one step."""
+    has_said = any(person == by.id for person, _ in stands.passed_on)
+    if not is_agent and wish.holder is None and has_said:
+        return Verdict.REPEATED
+    if not is_agent and wish.holder not in (None, stands.holder_id):
+        return Verdict.REPEATED if (by.id, wish.holder) in stands.passed_on else Verdict.MOVED_ON
+    return Verdict.NOWHERE if stands.holder_id is None else Verdict.DONE
 
 
 def ends(decision: Decision) -> bool:
@@ -135,6 +151,12 @@ def usable(row: Approval, action_hash: str, now: int, limits: Limits) -> Usable:
     if row.used_at is not None:
         return Usable.USED
     return Usable.LAPSED if now >= row.settled_at + limits.approval_use_seconds * SECOND else Usable.YES
+
+
+def is_repeat(used_at: int | None, now: int, limits: Limits) -> bool:
+    """Whether what was done under a name, with an approval that was used then, is surely still known under it."""
+    seconds = min(limits.approval_use_seconds, limits.delegation_key_hours * 3600)
+    return used_at is not None and now < used_at + seconds * SECOND
 
 
 # -- time --------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from molecule_core.approvals import rules
 from molecule_core.approvals.items import item_of
-from molecule_core.approvals.letters import decision_letter, question_letter, request_letter
+from molecule_core.approvals.letters import decision_letter, ending_letter, question_letter, request_letter
 from molecule_core.approvals.model import APPROVAL, Above, Approval, Fact, Kind, Status, Turn, task_key, wake_key
 from molecule_core.approvals.policies import PolicyBook
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
@@ -237,8 +237,8 @@ class Steps:
     # -- ends ----------------------------------------------------------------------------------------------------------
 
     def end(self, course: Course, fact: Fact, by: Judge, *, note: str, told: bool = True) -> Generator[Step, Any, None]:
-        """It is decided, has expired or is withdrawn. `told`: the requester gets a message; else it reads the answer to
-        its own request."""
+        """It is decided, has expired or is withdrawn. `told`: the requester gets a message, unless it has done so
+        itself; else it reads the answer to its own request. Those who had it before are told too, once."""
         before, row = course.row.holder_id, course.row
         found = rules.TABLE[fact, row.status]
         if found is None:
@@ -260,9 +260,13 @@ class Steps:
         )
         course.ended = True
         requester = self.living(row.workspace_id)
-        if told and requester is not None and fact is not Fact.WITHDRAW:
-            letter = decision_letter(course.row, row.messages + 1, party, note)
+        if told and requester is not None and by.id != requester.id:
+            letter = decision_letter(course.row, course.row.messages + 1, party, note)
             yield from self._send(course, requester, letter)
+        for each in row.had:
+            seat = self.living(each)
+            if seat is not None and each not in (before, by.id):
+                yield from self._send(course, seat, ending_letter(course.row, course.row.messages + 1, party))
         course.tell(found.event, before)
 
     def used(self, course: Course, by: Party) -> None:

@@ -52,6 +52,7 @@ from molecule_core.store.journal import org_key
 from molecule_core.store.timers import no_timer
 from molecule_core.wire.approvals import Grant, Judge, Party, PoliciesChanged, Rule, plain
 
+_NOT_ABOVE = "it is not above any more"
 POLICIES = "APPROVAL_POLICIES_UPDATED"
 
 
@@ -159,7 +160,7 @@ class ApprovalWriter:
 
     def _deciding(self, said: Said, row: Approval) -> Deciding[Approval]:
         decision, by = said.wish.decision, said.by
-        verdict = rules.judge(row.stands, Decider(Kind(by.kind), by.id), said.wish)
+        verdict = rules.judge(row.stands(is_above=self._is_above(row)), Decider(Kind(by.kind), by.id), said.wish)
         edited = None if said.details is None else rules.canonical(said.details)
         if verdict is Verdict.REPEATED and (edited is None or edited == row.effective):
             return WriteSet(row)
@@ -234,12 +235,17 @@ class ApprovalWriter:
 
         return await self._run(row, decide)
 
-    async def use(self, row: Approval, action_hash: str) -> Approval:
-        """The requester is about to act: once. Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved."""
+    async def use(self, row: Approval, action_hash: str, key: str | None = None) -> Approval:
+        """The requester is about to act: once, also if it says it twice under one `key`. Raises NotFound,
+        ApprovalUsed, ApprovalChanged, NotApproved."""
 
         def decide(known: Approval) -> Deciding[Approval]:
-            yield from ()
-            found = rules.usable(known, action_hash, self._clock.now(), self._limits)
+            use = {"workspace_id": known.workspace_id, "key": key, "content_hash": action_hash}
+            before = () if key is None else (yield Read("approval_use", use))
+            now = self._clock.now()
+            if before and rules.is_repeat(before[0][0], now, self._limits):
+                return WriteSet(known)
+            found = rules.usable(known, action_hash, now, self._limits)
             shown = _shown(known)
             if found is Usable.NOT_APPROVED:
                 raise NotApproved(why=f"it is {known.status}", approval=shown)
@@ -250,10 +256,19 @@ class ApprovalWriter:
             if found is Usable.USED:
                 raise ApprovalUsed(used_at=rfc3339(known.used_at or 0), approval=shown)
             course = self._steps.course(known)
+            if key is not None:
+                course.write(("keep_approval_use", {**use, "approval_id": known.id}))
             self._steps.used(course, Party(Kind.WORKSPACE.value, known.workspace_id, known.requester_name))
             return course.written(self._steps.counted)
 
         return await self._run(row, decide)
+
+    async def went_through(self, workspace_id: str, key: str, action_hash: str) -> bool:
+        """Whether a workspace has used an approval for exactly this under this name, and lately: its repetition does
+        nothing more."""
+        wish = {"workspace_id": workspace_id, "key": key, "content_hash": action_hash}
+        rows = await self._store.rows("approval_use", wish)
+        return bool(rows) and rules.is_repeat(rows[0][0], self._clock.now(), self._limits)
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
@@ -282,13 +297,17 @@ class ApprovalWriter:
             yield from self._steps.end(course, Fact.EXPIRE, Judge(CLOCK.kind, CLOCK.id, CLOCK.name), note="")
         elif row.holder_id is not None and row.status is Status.PENDING:
             holder = Party(Kind.WORKSPACE.value, row.holder_id, row.holder_name)
-            if self._steps.living(row.holder_id) is None:
-                course.hop("escalated", SERVER, holder, why="it was removed")
-                yield from self._steps.climb(course, rules.ESCALATED, "it was removed")
+            if not self._is_above(row):
+                course.hop("escalated", SERVER, holder, why=_NOT_ABOVE)
+                yield from self._steps.climb(course, rules.ESCALATED, _NOT_ABOVE)
             elif row.level_at is not None and now >= row.level_at:
                 why = f"it has not decided within {self._limits.approval_level_seconds} s"
                 course.hop("escalated", CLOCK, holder, why=why)
                 yield from self._steps.climb(course, rules.ESCALATED, "its time is over")
+
+    def _is_above(self, row: Approval) -> bool:
+        """Whether whose turn it is stands above the requester, as the tree is now."""
+        return row.holder_id in [each.id for each in self._steps.above(row)]
 
     # -- what is set ---------------------------------------------------------------------------------------------------
 

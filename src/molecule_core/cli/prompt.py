@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,19 +97,22 @@ def _diff(home: Path | None, workspace: str | None, as_json: bool) -> None:
 @WORKSPACE
 @_JSON
 @click.option("--no-report", is_flag=True, help="Do not tell the server of the prompts.")
-def watch(home: Path | None, workspace: str | None, as_json: bool, no_report: bool) -> None:
+@click.option("--until-eof", is_flag=True, help="End when standard input ends, and so with whoever started it.")
+def watch(home: Path | None, workspace: str | None, as_json: bool, no_report: bool, until_eof: bool) -> None:
     """Stay, and print each new prompt's reason and difference: when own files change, when others come, go or say
     something else of themselves. Also uploads what config.yaml shares with children."""
 
     async def work(place: _Place) -> None:
+        said: Rebuilt | None = None
+
         async def told(new: Rebuilt) -> None:
+            nonlocal said
             build = new.prompt.build(new.trigger)
-            _say(build, new.diff, as_json)
+            if new is not said:
+                _say(build, new.diff, as_json)
+            said = new
             if not no_report:
-                try:
-                    await place.gatherer.tell(build)
-                except Failed as error:
-                    _warn(f"the server does not know this prompt: {error}")
+                await place.gatherer.tell(build)
 
         rebuilder = Rebuilder(
             place.gatherer,
@@ -119,7 +123,7 @@ def watch(home: Path | None, workspace: str | None, as_json: bool, no_report: bo
             clock=SystemClock(),
             randomness=SystemRandomness(),
         )
-        await rebuilder.run()
+        await (_until_eof(rebuilder.run()) if until_eof else rebuilder.run())
 
     _run(work, _folder(home), workspace)
 
@@ -158,6 +162,25 @@ async def _quiet(work: Coroutine[Any, Any, None]) -> None:
         await work
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
+
+
+async def _until_eof(work: Coroutine[Any, Any, None]) -> None:
+    """Does it until standard input ends."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    working, ending = asyncio.ensure_future(work), asyncio.ensure_future(_drained(reader))
+    await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+    if working.done():
+        return working.result()
+    working.cancel()
+    await asyncio.wait((working,))
+
+
+async def _drained(reader: asyncio.StreamReader) -> None:
+    """Whoever writes there is not kept, however much it is."""
+    while await reader.read(1 << 16):
+        pass
 
 
 async def _built(place: _Place, verb: str) -> Build:

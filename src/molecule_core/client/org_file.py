@@ -46,6 +46,7 @@ class FileSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     progress: Any = None
     stumbles: Any = None
     seconds: Any = None
+    asks_before: Any = None
     craft: Any = None
     seat: "tuple[FileSeat, ...]" = ()
 
@@ -130,6 +131,7 @@ def _clean_seat(above: tuple[str, ...], seat: FileSeat, limits: Limits) -> FileS
         progress=None,
         stumbles=None,
         seconds=None,
+        asks_before=None,
         craft=None,
         seat=_clean((*above, name), seat.seat, limits),
     )

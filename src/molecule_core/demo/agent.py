@@ -40,6 +40,7 @@ from molecule_core.demo.model import (
 )
 from molecule_core.demo.mute import BridgeEnded, keep
 from molecule_core.demo.presence import BEAT_SECONDS, Presence, SeatGone
+from molecule_core.demo.prompted import prompted
 from molecule_core.demo.pushed import Pushed
 from molecule_core.ground.clock import Clock, SystemClock
 
@@ -279,7 +280,8 @@ async def _keep(posting: Posting) -> None:
             raise SeatGone("`molecule bridge` has ended; what it says stands above") from None
     async with Api(posting.url, posting.token) as api:
         agent = Pushed(posting, api, clock) if posting.seat.host == "push" else Agent(posting, api, clock)
-        await agent.run(_say_seated)
+        async with prompted(posting):
+            await agent.run(_say_seated)
 
 
 async def main() -> str | None:

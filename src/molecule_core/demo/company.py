@@ -125,6 +125,8 @@ def _fault_of(seat: Seat) -> str:
 
 
 def _fault_of_leave(seat: Seat) -> str:
+    if seat.prompt and seat.host in ("mcp", "stdout"):
+        return "has a prompt, which is told beside an agent without such a host; leave its prompt away"
     if seat.asks_before and (seat.behaviour != "specialist" or seat.host != "none"):
         return "asks for leave, which only a specialist without a host does; leave its asks_before away"
     wordless = [word for word in seat.asks_before if not words_of(word)]

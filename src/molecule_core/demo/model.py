@@ -65,7 +65,8 @@ class Seat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     only prints; with `push` it asks for nothing, and its messages are brought to it. `reply_seconds`: after how long
     its answers are due, where that is not as long as everywhere. `progress`: whether it says how far it is with work
     that was delegated to it. `stumbles`: whether the first push of each delegation fails, as while a proxy restarts.
-    `asks_before`: what it does not begin without leave: work that names one of these words."""
+    `asks_before`: what it does not begin without leave: work that names one of these words. `prompt`: the file that its
+    system prompt begins with; it is told to the server, and the agent itself, which has no model, does not need it."""
 
     name: str
     role: str
@@ -76,6 +77,7 @@ class Seat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     progress: bool = False
     stumbles: bool = False
     asks_before: tuple[Word, ...] = ()
+    prompt: str = ""
     craft: tuple[Craft, ...] = ()
     seat: "tuple[Seat, ...]" = ()
 

@@ -8,7 +8,7 @@ from molecule_core.access.model import Kind as Credential
 from molecule_core.access.model import Role
 from molecule_core.approvals import rules
 from molecule_core.approvals.model import Approval, Decision, Kind, Request, Said, Wish
-from molecule_core.approvals.reader import STATES, ApprovalReader
+from molecule_core.approvals.reader import ORG_STATES, STATES, ApprovalReader
 from molecule_core.approvals.writer import ApprovalWriter
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.messages import checked_key
@@ -59,13 +59,16 @@ class Ask(Struct):
 
 class Decide(Struct):
     """A decision: approve (approved), deny (denied), escalate or more_info. `revision` and `action_hash`: of what was
-    shown. `details`: approved with these instead."""
+    shown; what has changed since it was first asked for is approved only with one of them. `details`: approved with
+    these instead. `holder`: of a person who passes it on, whose turn it was (a workspace_id); without it, to do so
+    twice is to do so once."""
 
     decision: str
     revision: int | None = None
     action_hash: str | None = None
     note: str = ""
     details: dict[str, Any] | None = None
+    holder: str | None = None
 
 
 class More(Struct):
@@ -117,6 +120,7 @@ class ApprovalEdge:
             Route("POST", f"{one}/withdraw", self.withdraw, own, "Take a request back", Withdraw, item, bare=True),
             Route("POST", f"{one}/use", self.use, own_agent, "Use an approval, once", Use, Used),
             Route("GET", "/approvals/pending", self.pending, Who(PEOPLE), "What waits", None, ApprovalPage),
+            Route("GET", "/approvals", self.of_org, Who(PEOPLE), "All of an organisation", None, ApprovalPage),
             Route("GET", needs, self.rules, look, "What needs leave", None, RuleSet),
             Route("PUT", needs, self.set_rules, sets, "Say what needs leave", RuleSet, RuleSet),
             Route("GET", alone, self.authority, look, "What it decides by itself", None, Authority),
@@ -195,7 +199,7 @@ class ApprovalEdge:
             raise InvalidField(reason="note is empty; say in it what you want to know")
         row = await self._seen(call)
         session = self._guards.credential_hash(call.headers)[:_SESSION_LENGTH]
-        wish = Wish(decision, said.revision, said.action_hash)
+        wish = Wish(decision, said.revision, said.action_hash, said.holder)
         details = self._details(said.details)
         decided = await self._writer.decide(
             row, Said(wish=wish, by=self._party(call), note=note, details=details, session=session)
@@ -205,14 +209,31 @@ class ApprovalEdge:
     async def pending(self, call: Call) -> Answer:
         """What is not decided in an organisation, the oldest first; `after` (an approval_id) pages on. `for_person`:
         it waits for a person."""
-        query, caller = call.query(), call.by
+        query = call.query()
+        org_id = self._asked_org(call, query)
+        count, place = self._count(query), plain_text(query, "after")
+        after = None if place is None else await self._reader.one(org_id, place)
+        return self._page(await self._reader.pending(org_id, after, count + 1), count)
+
+    async def of_org(self, call: Call) -> Answer:
+        """Of a whole organisation, the newest first. `state`: a status, open, or decided; `before` (an approval_id)
+        pages back."""
+        query, state = call.query(), plain_text(call.query(), "state")
+        org_id = self._asked_org(call, query)
+        if state is not None and state not in ORG_STATES:
+            raise InvalidField(reason=f"state must be one of {', '.join(ORG_STATES)}")
+        count, place = self._count(query), plain_text(query, "before")
+        before = None if place is None else await self._reader.one(org_id, place)
+        return self._page(await self._reader.of_org(org_id, state, before, count + 1), count)
+
+    def _asked_org(self, call: Call, query: dict[str, str]) -> str:
+        """The organisation that is asked about, if the caller belongs to it. Raises NotFound."""
+        caller = call.by
         org_id = plain_text(query, "org") or caller.org_id or self._org.orgs()[0].id
         is_its = caller.kind is Credential.ADMIN or caller.org_id == org_id
         if not is_its or self._org.find_org(org_id) is None:
             raise NotFound(what="organisation")
-        count, place = self._count(query), plain_text(query, "after")
-        after = None if place is None else await self._reader.one(org_id, place)
-        return self._page(await self._reader.pending(org_id, after, count + 1), count)
+        return org_id
 
     # -- looking -------------------------------------------------------------------------------------------------------
 

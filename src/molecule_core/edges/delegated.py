@@ -22,6 +22,8 @@ from molecule_core.messages.model import Draft
 from molecule_core.messages.rules import life_of, named_cause
 from molecule_core.wire.a2a import DELEGATION_EXTENSION, task_answer
 
+EXTENSIONS = b"x-a2a-extensions"
+"""The header in which a request names the extensions that it means."""
 _INBOX = "inbox"
 _ASKS = "delegation"
 _MOST_ACTION = 200

@@ -6,7 +6,7 @@ app, which asks before each handler. Below: the writer and reader of approvals.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from molecule_core.access.model import Kind as Credential
@@ -14,7 +14,8 @@ from molecule_core.approvals import rules
 from molecule_core.approvals.model import Approval, Request, Status
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.approvals.writer import ApprovalWriter
-from molecule_core.edges.delegated import asks_to_delegate
+from molecule_core.edges.delegated import EXTENSIONS, asks_to_delegate
+from molecule_core.edges.messages import checked_key
 from molecule_core.edges.routes import Call, Route
 from molecule_core.ground.errors import MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
@@ -27,11 +28,14 @@ HEADER = b"x-molecule-approval"
 """Names the approval that a call uses."""
 _DELEGATE = ("delegate_task", "delegate_task_async")
 _SEND = ("POST", "/workspaces/{}/a2a")
+_DRAFT = ("POST", "/workspaces/{}/messages/{}/draft")
+_GIVE = ("POST", "/workspaces/{}/delegate")
+_BY_HANDLE = (("POST", "/workspaces/{}/reply"), ("POST", "/workspaces/{}/decline"))
 # The routes of tools that take more than one. Those that only read one's own mail need no leave: nobody could answer a
 # question about an approval without it.
 _LOCAL: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "delegate_task": (("POST", "/workspaces/{}/delegate"), ("POST", "/workspaces/{}/delegations/{}/retry")),
-    "delegate_task_async": (("POST", "/workspaces/{}/delegate"), ("POST", "/workspaces/{}/delegations/{}/retry")),
+    "delegate_task": (_GIVE, ("POST", "/workspaces/{}/delegations/{}/retry")),
+    "delegate_task_async": (_GIVE, ("POST", "/workspaces/{}/delegations/{}/retry")),
     "check_task_status": (
         ("GET", "/workspaces/{}/delegations"),
         ("GET", "/delegations/{}"),
@@ -39,7 +43,7 @@ _LOCAL: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "cancel_task": (("POST", "/workspaces/{}/delegations/{}/cancel"),),
     "report_progress": (("POST", "/delegations/{}/status"),),
-    "reply": (("POST", "/workspaces/{}/reply"),),
+    "reply": (("POST", "/workspaces/{}/reply"), _DRAFT),
     "decline": (("POST", "/workspaces/{}/decline"),),
     "reply_to_workspace": (_SEND, ("POST", "/workspaces/{}/notify")),
     "chat_history": (("GET", "/workspaces/{}/chat-history"),),
@@ -47,18 +51,22 @@ _LOCAL: Mapping[str, tuple[tuple[str, str], ...]] = {
 WITHOUT_LEAVE = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity")
 """Tools that no rule stops."""
 _PARAMETER = re.compile(r"{\w+}")
-# What a client makes anew for each call, and what says nothing of what is done.
-_VOLATILE = frozenset(("messageId", "message_id", "idempotency_key", "jsonrpc"))
+# What a client makes anew for each call, and what says nothing of what is done; deeper inside it is somebody's data.
+_NAMES = frozenset(("messageId", "message_id"))
+_VOLATILE = _NAMES | {"idempotency_key", "jsonrpc"}
+# By these the same body is something else: work that is given, or what another version of A2A makes of it.
+_ACTING = (b"a2a-version", EXTENSIONS)
 _BEGINNING = 500
 
 
 class Wanted(NamedTuple):
-    """A call that needs leave: by which rule, of which tool, and what is to be done."""
+    """A call that needs leave: by which rule, of which tool, and what is to be done. `key`: what tells its
+    repetitions."""
 
     rule: Rule
     tool: str
     details: dict[str, Any]
-    cost: float | None
+    key: str | None
 
     @property
     def action(self) -> str:
@@ -82,21 +90,24 @@ class Leave:
 
     async def check(self, call: Call) -> None:
         """Raises ApprovalNeeded if a call needs an approval that it does not name. The one that it names is used up by
-        it. Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved."""
+        it; the repetition of a call that went through needs none, since its handler does nothing by it. Raises
+        NotFound, ApprovalUsed, ApprovalChanged, NotApproved, InvalidField."""
         wanted = await self._wanted(call)
         if wanted is None:
             return
         hashed = rules.action_hash(wanted.action, rules.canonical(wanted.details))
         named = call.header(HEADER)
+        if wanted.key is not None and await self._writer.went_through(call.by.id, wanted.key, hashed):
+            return
         if named is not None:
             row = await self._reader.one(call.by.org_id, named.replace("\x00", ""))
             if row.workspace_id != call.by.id:
                 raise NotFound(what="approval")
-            await self._writer.use(row, hashed)
+            await self._writer.use(row, hashed, wanted.key)
             return
         opened = await self._writer.request(self._request(call, wanted))
         if not opened.hit and opened.row.status is Status.APPROVED:  # by somebody's standing authority
-            await self._writer.use(opened.row, hashed)
+            await self._writer.use(opened.row, hashed, wanted.key)
             return
         raise ApprovalNeeded(action=wanted.action, how=_how(opened.row), approval=plain(self._reader.item(opened.row)))
 
@@ -106,24 +117,22 @@ class Leave:
             action=wanted.action,
             reason=wanted.rule.note,
             details=wanted.details,
-            cost=wanted.cost,
             source="rule",
             tool=wanted.tool,
-            risk=rules.risks(wanted.cost, used_before=not wanted.rule.first_time),
+            risk=rules.risks(None, used_before=not wanted.rule.first_time),
             policy=(Policy("rule", rules.rule_text(wanted.rule)),),
         )
 
     async def _wanted(self, call: Call) -> Wanted | None:
+        """What such a call costs nobody knows: what its caller says of that is no bound to anything."""
         found = self._reader.policies(call.by.id).rules
         details, body = self._details(call)
-        cost = body.get("cost") if isinstance(body, dict) else None
-        cost = float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None
         for tool in _meant(call, body):
             action = rules.tool_action(tool)
             is_known = any(each.first_time for each in found) and await self._reader.used_before(call.by.id, action)
-            rule = rules.needs(found, action, cost, used_before=is_known)
+            rule = rules.needs(found, action, None, used_before=is_known)
             if rule is not None:
-                return Wanted(rule, tool, details, cost)
+                return Wanted(rule, tool, details, _key(call, body, self._limits))
         return None
 
     def _details(self, call: Call) -> tuple[dict[str, Any], Any]:
@@ -138,6 +147,9 @@ class Leave:
             details["query"] = call.query()
         if body is not None:
             details["body"] = _steady(body)
+        acting = {name.decode(): call.header(name) for name in _ACTING if name in call.headers}
+        if acting and _place(call.route) == _SEND:
+            details["headers"] = acting
         text = rules.canonical(details)
         if len(text.encode()) > self._limits.approval_bytes:
             hashed = hashlib.sha256(text.encode()).hexdigest()
@@ -147,29 +159,69 @@ class Leave:
 
 def tools_of(route: Route) -> tuple[str, ...]:
     """The tools whose calls take a route, in the order of the registry."""
-    return _TOOLS_OF.get((route.method, _PARAMETER.sub("{}", route.path)), ())
+    return _TOOLS_OF.get(_place(route), ())
+
+
+def _place(route: Route) -> tuple[str, str]:
+    return route.method, _PARAMETER.sub("{}", route.path)
 
 
 def _meant(call: Call, body: Any) -> tuple[str, ...]:
-    """The tools that a call may be of: a message that asks for work is work that is given."""
+    """The tools that a call may be of: a message that asks for work is work that is given, and what is kept unsent is
+    a reply only where it is sent at once."""
     names = tools_of(call.route)
-    if "reply_to_workspace" in names and isinstance(body, dict):
-        message = (body.get("params") or {}).get("message") if isinstance(body.get("params"), dict) else None
-        metadata = message.get("metadata") if isinstance(message, dict) else None
-        if asks_to_delegate(metadata if isinstance(metadata, dict) else {}, call.header(b"a2a-extensions")):
+    if _place(call.route) == _DRAFT and not call.target.send_drafts:
+        return ()
+    if "reply_to_workspace" in names:
+        metadata = _message(body).get("metadata")
+        if asks_to_delegate(metadata if isinstance(metadata, dict) else {}, call.header(EXTENSIONS)):
             return (*_DELEGATE, *names)
     return names
 
 
-def _steady(value: Any, *, top: bool = True) -> Any:
+def _message(body: Any) -> dict[str, Any]:
+    """The message in a body of A2A, whatever else that may be."""
+    params = body.get("params") if isinstance(body, dict) else None
+    message = params.get("message") if isinstance(params, dict) else None
+    return message if isinstance(message, dict) else {}
+
+
+def _key(call: Call, body: Any, limits: Limits) -> str | None:
+    """What the handler of a call tells its repetitions by, so that it does nothing by them; None: it does not. Raises
+    InvalidField."""
+    place, own = _place(call.route), body if isinstance(body, dict) else {}
+    if place in _BY_HANDLE and not own.get("progress"):
+        return _named("handle", own.get("handle"))
+    if place not in _KEYED:
+        return None
+    if (key := checked_key(call, limits)) is not None:
+        return _named("key", key)
+    if place == _GIVE:
+        return _named("key", own.get("idempotency_key"))
+    return _named("message", _message(body).get("messageId")) if place == _SEND and _is_free(call) else None
+
+
+def _named(what: str, name: Any) -> str | None:
+    """A key among those of approvals: of one length, and none that a client could give its request."""
+    if not isinstance(name, str) or not name:
+        return None
+    return f"{what}/{hashlib.sha256(name.encode()).hexdigest()}"
+
+
+def _is_free(call: Call) -> bool:
+    return b"a2a-version" not in call.headers
+
+
+def _steady(body: Any) -> Any:
     """A body without what its client makes anew each time."""
-    if isinstance(value, list):
-        return [_steady(each, top=False) for each in value]
-    if not isinstance(value, dict):
-        return value
-    is_envelope = top and "jsonrpc" in value
-    kept = {name: each for name, each in value.items() if name not in _VOLATILE and not (is_envelope and name == "id")}
-    return {name: _steady(each, top=False) for name, each in kept.items()}
+    if not isinstance(body, dict):
+        return body
+    dropped = _VOLATILE | ({"id"} if "jsonrpc" in body else set())
+    kept = {name: each for name, each in body.items() if name not in dropped}
+    if message := _message(body):
+        named = {name: each for name, each in message.items() if name not in _NAMES}
+        kept["params"] = {**kept["params"], "message": named}
+    return kept
 
 
 def _how(row: Approval) -> str:
@@ -179,14 +231,17 @@ def _how(row: Approval) -> str:
     return f"It was asked for. Wait for the decision, which comes to your inbox; once it is approved, {again}."
 
 
-def _routes() -> Iterator[tuple[str, tuple[str, str]]]:
-    for spec in TOOLS:
-        if isinstance(spec.call, toolspec.Route):
-            yield spec.name, (spec.call.method, _PARAMETER.sub("{}", spec.call.path))
-        else:
-            yield from ((spec.name, each) for each in _LOCAL.get(spec.call.name, ()))
+def _routes_of(spec: toolspec.ToolSpec) -> tuple[tuple[str, str], ...]:
+    if isinstance(spec.call, toolspec.Route):
+        return ((spec.call.method, _PARAMETER.sub("{}", spec.call.path)),)
+    return _LOCAL.get(spec.call.name, ())
 
 
 _TOOLS_OF: dict[tuple[str, str], tuple[str, ...]] = {}
-for _name, _where in _routes():
-    _TOOLS_OF[_where] = (*_TOOLS_OF.get(_where, ()), _name)
+for _spec in TOOLS:
+    for _where in _routes_of(_spec):
+        _TOOLS_OF[_where] = (*_TOOLS_OF.get(_where, ()), _spec.name)
+_KEYED = frozenset(
+    (_SEND, _GIVE, *(where for spec in TOOLS for where in _routes_of(spec) if getattr(spec.call, "keyed", False)))
+)
+"""The routes whose handlers remember what they did under a key."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from molecule_core.access.model import Caller, Kind, Role
-from molecule_core.edges.delegated import Delegated, asks_to_delegate
+from molecule_core.edges.delegated import EXTENSIONS, Delegated, asks_to_delegate
 from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_headers, problem_of
 from molecule_core.edges.rates import SENDING, Rates
 from molecule_core.edges.routes import (
@@ -140,7 +140,7 @@ class MessageEdge:
         span: Span | None = None
         try:
             draft = self._draft(call, body, version)
-            if asks_to_delegate(draft.message["metadata"], call.header(b"x-a2a-extensions")):
+            if asks_to_delegate(draft.message["metadata"], call.header(EXTENSIONS)):
                 return self._delegate(call, draft, version, refused)
             if self._tracing is not None:
                 about = {"molecule.workspace": call.target.id, "molecule.org": call.target.org_id}

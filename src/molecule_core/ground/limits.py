@@ -94,10 +94,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     ] = 3600
     template_bytes: Annotated[
         Count, Meta(description="all texts of an instruction template, UTF-8; with those it extends twice as many")
-    ] = 8 << 10
+    ] = 12 << 10
     template_nodes: Annotated[
         Count, Meta(description="parts that these texts are made of, as they are parsed; with extended ones twice")
-    ] = 400
+    ] = 600
     template_steps: Annotated[
         Count, Meta(description="parts that the loops of a template may go through for one message")
     ] = 10_000

@@ -691,7 +691,7 @@ FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.se
 WHERE o.workspace_id = :workspace_id AND o.seq = :seq;
 
 -- name: owed_to_user
--- what an answer to the user closes: the message that it names, else the newest that is open
+-- what an answer to the user closes: the message that it names, else the newest that is open and not about an approval
 SELECT o.workspace_id, o.seq, o.activity_id, o.org_id, o.source_id, o.state, o.handed_at, o.due_at, o.reminded_at,
     o.outside_at, o.overdue_at, o.closed_at, o.answer_id, o.by_handle, o.reason, o.draft, o.template_org, o.template,
     o.version, o.form, o.tokens, a.inbound_no, a.context_id, a.summary, a.kind
@@ -705,7 +705,7 @@ WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
     (
         SELECT p.seq FROM obligations p JOIN activities q ON q.workspace_id = p.workspace_id AND q.seq = p.seq
         WHERE p.workspace_id = :workspace_id AND p.state = 'open' AND p.source_id IS NULL
-            AND (q.kind IS NULL OR q.kind <> 'approval_request')
+            AND (q.kind IS NULL OR q.kind NOT IN ('approval_request', 'approval_decision'))
         ORDER BY p.seq DESC LIMIT 1
     )
 );
@@ -725,7 +725,7 @@ WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
     (
         SELECT p.seq FROM obligations p JOIN activities q ON q.workspace_id = p.workspace_id AND q.seq = p.seq
         WHERE p.workspace_id = :workspace_id AND p.state = 'open' AND p.source_id = :source_id
-            AND (q.kind IS NULL OR q.kind <> 'approval_request')
+            AND (q.kind IS NULL OR q.kind NOT IN ('approval_request', 'approval_decision'))
         ORDER BY p.seq DESC LIMIT 1
     )
 );

@@ -108,6 +108,13 @@ class SeatsGone(Struct, frozen=True):
     at: int
 
 
+class SeatsMoved(Struct, frozen=True):
+    """A seat is moved, and all below it with it: they have others above them now. Heard like `SeatsGone`."""
+
+    ids: tuple[str, ...]
+    at: int
+
+
 class NewWorkspace(Struct, frozen=True, kw_only=True):
     """What a person or an org file says about a seat that is to be made."""
 

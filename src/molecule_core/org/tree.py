@@ -8,7 +8,7 @@ from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import ConfirmationRequired, InvalidField, InvalidParent
 from molecule_core.ground.ids import Ids
 from molecule_core.org import rules
-from molecule_core.org.model import SeatsGone, Status, Team, Workspace
+from molecule_core.org.model import SeatsGone, SeatsMoved, Status, Team, Workspace
 from molecule_core.org.seats import Seats, event, insert_of, seat_of, update_of
 from molecule_core.store.database import Command, Decision, Event, WriteSet
 from molecule_core.store.journal import log_key, org_key
@@ -34,7 +34,7 @@ class TreeWriter:
 
     # -- move ----------------------------------------------------------------------------------------------------------
 
-    def moved(self, old: Workspace, parent_id: str | None, name: str) -> tuple[Workspace, Event]:
+    def moved(self, old: Workspace, parent_id: str | None, name: str) -> tuple[Workspace, Event, SeatsMoved]:
         """A seat below another parent (None: at the top), with all that is below it. Raises InvalidParent."""
         level = self._registry.roots(old.org_id)
         if parent_id is not None:
@@ -44,7 +44,8 @@ class TreeWriter:
             level = self._registry.children(parent)
         new = self._seats.next(old, parent_id=parent_id, name=self._seats.free_name(name, level, old.id))
         told = Moved(parent_id, old.parent_id, new.name if new.name != old.name else None)
-        return new, event("WORKSPACE_MOVED", new, told)
+        ids = tuple(each.id for each in rules.subtree(self._registry, old))
+        return new, event("WORKSPACE_MOVED", new, told), SeatsMoved(ids, self._seats.clock.now())
 
     # -- expand --------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from molecule_core.org.model import PUSH, Act, Heard, NewWorkspace, Org, Pulse, 
 from molecule_core.org.registry import Registry
 from molecule_core.org.seats import Seats, event, insert_of, seat_of, status_event
 from molecule_core.org.tree import TreeWriter
-from molecule_core.store.database import Command, Decision, Read, Store, WriteSet
+from molecule_core.store.database import Command, Decision, Event, Read, Store, WriteSet
 from molecule_core.store.journal import PUSHES, org_key, pulse_key
 from molecule_core.store.queries import Params
 from molecule_core.store.timers import TIMERS, timer
@@ -121,11 +121,12 @@ class OrgWriter:
         def decide() -> Decision[Workspace]:
             yield from ()
             old = new = self._registry.living(workspace_id)
-            wanted, events = dict(fields), []
+            wanted, events, facts = dict(fields), list[Event](), list[object]()
             self._seats.check_key_is_free(old.org_id, fields.get("key"), old.id)
             if wanted.pop("parent_id", old.parent_id) != old.parent_id:
-                new, told = self._tree.moved(old, fields["parent_id"], wanted.pop("name", old.name))
+                new, told, moved = self._tree.moved(old, fields["parent_id"], wanted.pop("name", old.name))
                 events.append(told)
+                facts.append(moved)
             elif wanted.get("name", old.name) != old.name:
                 level = self._seats.level(old.org_id, old.parent_id)
                 wanted["name"] = self._seats.free_name(wanted["name"], level, old.id)
@@ -135,7 +136,9 @@ class OrgWriter:
             if wanted or not events:
                 new = self._seats.next(new, **wanted)
                 events.append(self._seats.shown("WORKSPACE_UPDATED", new))
-            return self._seats.changed(new, events, new)
+            written = self._seats.changed(new, events, new)
+            written.facts += facts
+            return written
 
         return await self._store.run(self._seats.in_tree(workspace_id, decide))
 

@@ -16,8 +16,8 @@ ON CONFLICT (workspace_id) DO UPDATE SET
 DELETE FROM shared_contexts WHERE workspace_id = :workspace_id;
 
 -- name: last_prompt
--- the number and the hash of the prompt that was told last
-SELECT revision, hash FROM prompt_builds WHERE workspace_id = :workspace_id ORDER BY revision DESC LIMIT 1;
+-- the prompt that was told last, with its number and its hash
+SELECT revision, hash, build FROM prompt_builds WHERE workspace_id = :workspace_id ORDER BY revision DESC LIMIT 1;
 
 -- name: newest_prompts
 -- the prompts that were told last, newest first

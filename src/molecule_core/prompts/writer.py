@@ -52,8 +52,8 @@ class PromptWriter:
         return await self._store.run(Command(org_id, (("shared", workspace_id),), decide))
 
     async def built(self, workspace_id: str, build: Build) -> int:
-        """The agent of a workspace tells its prompt; returns its number. The same prompt as last time is not kept
-        twice. Raises InvalidField, NotFound, WorkspaceRemoved."""
+        """The agent of a workspace tells its prompt; returns its number. The same prompt as last time, with
+        the same warnings, is not kept twice. Raises InvalidField, NotFound, WorkspaceRemoved."""
         rules.check_build(build, self._limits)
         text = msgspec.json.encode(build).decode()
         if len(text.encode()) > self._limits.prompt_bytes:
@@ -65,8 +65,8 @@ class PromptWriter:
         def decide() -> Decision[int]:
             self._org.living(workspace_id)
             last = yield Read("last_prompt", {"workspace_id": workspace_id})
-            revision, hashed = last[0] if last else (0, "")
-            if hashed == build.hash:
+            revision, hashed, kept_text = last[0] if last else (0, "", "")
+            if hashed == build.hash and _warnings_of(kept_text) == build.warnings:
                 return WriteSet(revision)
             revision += 1
             kept = Kept(revision, text, self._clock.now())
@@ -81,6 +81,10 @@ class PromptWriter:
             return WriteSet(revision, writes, [event], (org_key(org_id),))
 
         return await self._store.run(Command(org_id, (("prompt", workspace_id),), decide))
+
+
+def _warnings_of(build: str) -> list[str]:
+    return msgspec.json.decode(build, type=Build).warnings
 
 
 def _event(name: str, workspace_id: str, revision: int, told: msgspec.Struct) -> Event:

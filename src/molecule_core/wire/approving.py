@@ -95,6 +95,7 @@ async def run(
             return await request(speaks, own, given, key, clock=clock, progress=progress)
         case types.DecideArguments():
             own, speaks = await _deciding(seats, given.via_workspace, given.approval_id)
+            await _check_not_own(seats, own, speaks, given)
             return await decide(speaks, own, given, (shown or {}).get(own, set()))
     raise TypeError(f"{type(given).__name__} is of no tool about approvals")
 
@@ -126,6 +127,21 @@ async def _deciding(seats: Seats, named: str, approval_id: str) -> tuple[str, Sp
         f"{', '.join(id_ for id_, _ in seats)}.",
         "unknown_approval",
     )
+
+
+async def _check_not_own(seats: Seats, own: str, speaks: Speaks, given: types.DecideArguments) -> None:
+    """An agent that sits in the requester's seat too decides nothing of it in another one: it would be its own word.
+    Only it knows that; the server sees two workspaces. It may pass it on. Raises ToolError."""
+    others = [id_ for id_, _ in seats if id_ != own]
+    if not others or given.decision == "escalate":
+        return
+    requester = (await _item(speaks, own, given.approval_id)).workspace_id
+    if requester in others:
+        raise ToolError(
+            f"you have asked for this approval yourself, as {requester}, and decide nothing of your own in another "
+            "seat either. Decide escalate: somebody else is asked then.",
+            "own_approval",
+        )
 
 
 async def _holds(speaks: Speaks, own: str, approval_id: str) -> bool:

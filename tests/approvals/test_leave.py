@@ -1,0 +1,149 @@
+"""Calls of the server's own tools that a rule stops: what an approval lets through, and nothing beside it."""
+
+from typing import Any
+
+import pytest
+
+from molecule_core.client.api import ApiError
+from tests.approvals.house import House, Item, code
+from tests.journeys.patience import bounded, refused
+from tests.requirements import requirement
+from tests.running import Seat
+
+ONE_ENGINE = pytest.mark.parametrize("engine", ["sqlite"])
+EXTENSION = {"x-a2a-extensions": "https://molecule.dev/ext/delegation/v1"}
+
+
+async def rule(house: House, seat: Seat, *tools: str, **more: Any) -> None:
+    """A workspace needs leave for these tools."""
+    rules = [{"action": f"tool:{tool}", **more} for tool in tools]
+    await house.person.call("PUT", f"/workspaces/{seat.id}/approval-rules", body={"rules": rules})
+
+
+async def call(seat: Seat, where: str, body: Any, approval: Item | None = None, /, **headers: str) -> Any:
+    """A call of a workspace, with the approval that it uses."""
+    named = {} if approval is None else {"x-molecule-approval": approval["approval_id"]}
+    sent = {name.replace("_", "-"): value for name, value in headers.items()} | named
+    return await bounded(seat.api.call("POST", where, body=body, headers=sent))
+
+
+async def stopped(seat: Seat, where: str, body: Any, /, **headers: str) -> Item:
+    """The approval that a stopped call has opened."""
+    error: ApiError = await refused(call(seat, where, body, **headers))
+    assert (error.status, error.code) == (403, "approval_needed"), error
+    found: Item = error.problem["approval"]
+    return found
+
+
+def message(name: str, text: str = "hello", **data: Any) -> Item:
+    """A2A message/send."""
+    parts: list[Item] = [{"kind": "text", "text": text}, *([{"kind": "data", "data": data}] if data else [])]
+    inside = {"role": "user", "messageId": name, "parts": parts}
+    return {"jsonrpc": "2.0", "id": name, "method": "message/send", "params": {"message": inside}}
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_what_a_caller_says_of_the_cost_of_its_call_counts_for_nothing(house: House) -> None:
+    ops = await house.seat("Ops")
+    await rule(house, ops, "send_message_to_user", cost_above=10)
+    for cost in (1, 0, -1, 1.5, True, "1", 10**400):
+        item = await stopped(ops, f"/workspaces/{ops.id}/notify", {"message": "hello", "cost": cost})
+        assert (item["cost"], item["status"]) == (None, "pending")
+
+
+@ONE_ENGINE
+@requirement("Q6", "Q4")
+async def test_what_a_client_names_anew_each_time_is_no_part_of_the_call_and_all_else_is(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    await rule(house, ops, "reply_to_workspace")
+    where = f"/workspaces/{root.id}/a2a"
+    item = await stopped(ops, where, message("m-1", messageId="first", inside={"idempotency_key": "a"}))
+    await house.decides(root, item, "approve")
+    for other in (
+        message("m-1", messageId="second", inside={"idempotency_key": "a"}),
+        message("m-1", messageId="first", inside={"idempotency_key": "b"}),
+        message("m-1", messageId="first", inside={}),
+        message("m-1", inside={"idempotency_key": "a"}),
+    ):
+        assert await code(call(ops, where, other, item)) == (409, "approval_changed")
+    assert await call(ops, where, message("m-2", messageId="first", inside={"idempotency_key": "a"}), item)
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_a_header_that_makes_a_message_a_delegation_is_part_of_the_call(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    where = f"/workspaces/{root.id}/a2a"
+    await rule(house, ops, "reply_to_workspace")
+    item = await stopped(ops, where, message("m-1"))
+    await house.decides(root, item, "approve")
+    assert await code(call(ops, where, message("m-1"), item, **EXTENSION)) == (409, "approval_changed")
+    # A version is held to its own reading of the same body.
+    assert await code(call(ops, where, message("m-1"), item, a2a_version="0.3")) == (409, "approval_changed")
+    assert await call(ops, where, message("m-1"), item)
+    await rule(house, ops, "delegate_task")
+    given = await stopped(ops, where, message("m-2"), **EXTENSION)
+    assert given["tool"] == "delegate_task"
+    assert await call(ops, where, message("m-3")), "no work is given by it"
+
+
+@requirement("Q6", "Q4")
+async def test_the_repetition_of_a_call_that_went_through_is_answered_as_the_first_was(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    await rule(house, ops, "send_message_to_user", "reply_to_workspace", "delegate_task")
+    notify, send, give = f"/workspaces/{ops.id}/notify", f"/workspaces/{root.id}/a2a", f"/workspaces/{ops.id}/delegate"
+    calls: list[tuple[str, Item, dict[str, str]]] = [
+        (notify, {"message": "hello"}, {"idempotency_key": "k-1"}),
+        (give, {"target_id": root.id, "task": "count", "idempotency_key": "k-2"}, {}),
+        (send, message("m-1"), {}),
+    ]
+    item: Item = {}
+    for where, body, key in calls:
+        item = await stopped(ops, where, body, **key)
+        await house.decides(root, item, "approve")
+        first = await call(ops, where, body, item, **key)
+        again = await call(ops, where, body, item, **key)
+        assert {**again, "status": "", "idempotent_hit": False} == {**first, "status": "", "idempotent_hit": False}
+        assert await call(ops, where, body, **key), "it needs no leave for what it has done"
+    other = {**message("m-2"), "id": "m-1"}
+    assert await code(call(ops, send, other, item)) == (409, "approval_used"), "in the same words, but another one"
+    told = await stopped(ops, notify, {"message": "hello"}, idempotency_key="k-3")
+    assert await code(call(ops, notify, {"message": "bye"}, told, idempotency_key="k-1")) == (409, "not_approved")
+    (peers,) = [each for each in await house.mail(root) if each["kind"] == "peer_agent"]
+    assert peers["source_id"] == ops.id
+    await house.clock.advance(86_400)
+    await stopped(ops, notify, {"message": "hello"}, idempotency_key="k-1")
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_a_kept_text_that_is_sent_at_once_is_a_reply(house: House) -> None:
+    ops = await house.seat("Ops")
+    await rule(house, ops, "reply")
+    sent = await house.person.send(ops.id, "hello?")
+    where = f"/workspaces/{ops.id}/messages/{sent['result']['id'] if 'result' in sent else sent['id']}/draft"
+    await house.mail(ops)
+    assert (await call(ops, where, {"text": "hi"}))["state"] == "answered_outside"
+    await house.person.call("PATCH", f"/workspaces/{ops.id}", body={"send_drafts": True})
+    assert (await stopped(ops, where, {"text": "hi there"}))["tool"] == "reply"
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_no_other_shape_of_a_request_leads_round_a_rule(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    await rule(house, ops, "*")
+    where = f"/workspaces/{root.id}/a2a"
+    batch, stream = [message("m-1"), message("m-2")], {**message("m-3"), "method": "message/stream"}
+    for body in (batch, stream, {"params": message("m-4")["params"]}):
+        await stopped(ops, where, body)
+    tool = {"name": "send_message_to_user", "arguments": {"message": "hello"}}
+    mcp = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
+    spoken = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
+    await refused(ops.api.call("POST", f"/workspaces/{ops.id}/mcp", body=[mcp, mcp], headers=spoken))
+    assert [each for each in await house.mail(root) if each["kind"] != "approval_request"] == []
+    await rule(house, ops)
+    for body in (batch, stream):
+        assert (await refused(call(ops, where, body))).status >= 400
+    assert [each for each in await house.mail(root) if each["kind"] != "approval_request"] == []
