@@ -145,6 +145,28 @@ async def test_files_that_could_not_be_shared_are_shared_later_though_nothing_ha
         assert server.times("/shared-context") == asked
 
 
+@requirement("SP3", "SP7")
+async def test_what_happens_meanwhile_neither_puts_off_nor_hastens_what_is_asked_again(home: Path) -> None:
+    (home / "plan.md").write_text("The plan")
+    (home / "config.yaml").write_text("shared_context: [plan.md]\n")
+    server, clock, heard = Server(), FakeClock(), asyncio.Queue[dict[str, Any]]()
+    server.faults = {f"/registry/{OPS}/peers": 503, f"/workspaces/{OPS}/shared-context": 503}
+
+    async def events() -> AsyncIterator[dict[str, Any]]:
+        while True:
+            yield await heard.get()
+
+    async with rebuilt(server, home, clock, events) as told:
+        await told.until(lambda _new: True)
+        own = {"event": "WORKSPACE_ONLINE", "workspace_id": OPS, "payload": {}}  # of itself a prompt says nothing
+        for _ in range(120):
+            heard.put_nowait(own)
+            await clock.advance(0.5)
+    # Within a minute: after 1 s, and then after twice as long each time.
+    assert 5 <= server.times("/peers") <= 9
+    assert 5 <= server.times("/shared-context") <= 9
+
+
 @requirement("SP7")
 @pytest.mark.parametrize(("final", "times"), [(False, 3), (True, 1)])
 async def test_a_prompt_that_the_server_was_not_told_is_told_again(home: Path, final: bool, times: int) -> None:

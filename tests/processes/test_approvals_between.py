@@ -32,7 +32,6 @@ async def line(one: Running, other: Running) -> list[Seat]:
 async def test_of_two_who_decide_at_two_servers_one_wins_and_the_other_sees_who(place: str, tmp_path: Path) -> None:
     async with servers(place, tmp_path) as (one, other):
         _, lead, ops = await line(one, other)
-        winners = set[str]()
         for number in range(_ROUNDS):
             item = await bounded(ops.api.post(f"/workspaces/{ops.id}/approvals", {"action": f"step {number}"}))
             agents = one.api(lead.token), other.admin
@@ -43,10 +42,8 @@ async def test_of_two_who_decide_at_two_servers_one_wins_and_the_other_sees_who(
             assert (lost.status, lost.code, lost.problem["approval"]) == (409, "already_decided", won)
             for server in (one, other):
                 assert await server.admin.get(path(item)) == won
-            winners.add(won["status"])
         told = await eventually(lambda: _told(ops.api, ops.id), lambda told: len(told) >= _ROUNDS)
         assert len(told) == _ROUNDS
-        assert winners, "nobody ever won"
 
 
 async def _told(api: Api, workspace_id: str) -> list[dict[str, Any]]:

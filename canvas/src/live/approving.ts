@@ -151,32 +151,22 @@ export class Approving {
     this.parts.undo.update((last) => (last === undoing?.undo ? null : last));
   }
 
-  /** Sends answers once more that the server did not get. */
+  /** Sends answers once more that the server may not have got. The same words twice are one answer: also passing on, since
+   * it says over whom. */
   async sendAgain(ids: readonly string[]): Promise<void> {
     const unsent = ids.map((id) => this.held.get().get(id)).filter((each) => each?.phase === "unsent");
-    await this.sendEach(unsent.filter((each) => each !== undefined), (held) => this.sendMaybeSent(held));
+    await this.sendEach(unsent.filter((each) => each !== undefined));
   }
 
   private async sendAll(all: readonly Held[]): Promise<void> {
     const kept = all.filter((each) => this.held.get().get(each.approval.id) === each);
-    await this.sendEach(kept, (held) => this.send(held));
+    await this.sendEach(kept);
   }
 
-  private async sendEach(all: readonly Held[], send: (held: Held) => Promise<string | null>): Promise<void> {
+  private async sendEach(all: readonly Held[]): Promise<void> {
     const problems: (string | null)[] = [];
-    for (let from = 0; from < all.length; from += AT_ONCE) problems.push(...(await Promise.all(all.slice(from, from + AT_ONCE).map(send))));
+    for (let from = 0; from < all.length; from += AT_ONCE) problems.push(...(await Promise.all(all.slice(from, from + AT_ONCE).map((held) => this.send(held)))));
     if (problems.length > 0) this.told.set({ words: resultWords(all, problems) });
-  }
-
-  /** The server may have got it, without this page hearing of it: passing on again what was passed on would leave out
-   * whoever has it now. Everything else is the same the second time. */
-  private async sendMaybeSent(held: Held): Promise<string | null> {
-    if (held.answer.verdict === "escalate") {
-      const { workspaceId, id } = held.approval;
-      const problem = await this.readOne(workspaceId, id).then(() => null, wordsOf);
-      if (problem !== null) return this.settle({ ...held, problem });
-    }
-    return this.send(held);
   }
 
   /** Null: it was taken; else why it was not. */

@@ -26,7 +26,7 @@ END, BETWEEN = "\n</peer>", "\n\n"
 _DESCRIPTION, _SKILL = "\ndescription: ", "\n- "
 # What needs no cleaning: visible ASCII but for what tags are made of.
 _PLAIN = bytes(set(range(0x20, 0x7F)) - set(b"<>"))
-# What a peer's fence has of the other: the signs of two tags, and the ends of its first and its last line but one.
+# What is not plain in the fence of a peer that says nothing but its name: the signs of two tags, and two ends of lines.
 _FENCE = len("<>\n\n<>")
 # So many are looked at together: one of them that is not plain costs them a second look.
 _TOGETHER = 64

@@ -196,22 +196,27 @@ class Rebuilder:
     # -- what follows --------------------------------------------------------------------------------------------------
 
     async def _rebuild(self, causes: list[_Cause]) -> None:
-        if any(each.files for each in causes):
+        # What failed is tried again in its own time: events, however many, neither hasten it nor put it off.
+        due = self._again is None or self._clock.monotonic() >= self._again
+        read = any(each.files for each in causes)
+        if read:
             self._read_home()
-        late = self._unshared and not await self._share()
+        if self._unshared and (due or read):
+            await self._share()
         assembly = self._assembly
-        if assembly is None or not all(self._applies(assembly, each) for each in causes):
+        again = due and self._unknown
+        if assembly is None or again or not all(self._applies(assembly, each) for each in causes):
             inputs = await self._gatherer.gather(self._home)
             assembly = self._begin(inputs)
             self._unknown = bool(inputs.warnings)
-        warnings = (*self._share_fault, *self._blind)
-        new = assembly.prompt(warnings)
+        new = assembly.prompt((*self._share_fault, *self._blind))
         said = (new.hash, new.warnings)
-        if said != self._said:
+        if changed := said != self._said:
             self._said = said
             self._untold = self._renewed(new, causes)
-        await self._tell()
-        self._ask_again(late or self._unknown or self._untold is not None)
+        if changed or due:
+            await self._tell()
+        self._ask_again(due=due)
 
     def _renewed(self, new: Prompt, causes: list[_Cause]) -> Rebuilt:
         old = self.prompt
@@ -232,11 +237,11 @@ class Rebuilder:
                 return
         self._untold = None
 
-    def _ask_again(self, needed: bool) -> None:
-        if not needed:
+    def _ask_again(self, *, due: bool) -> None:
+        if not (self._unshared or self._unknown or self._untold is not None):
             self._asking.reset()
             self._again = None
-        else:
+        elif due:
             self._again = self._clock.monotonic() + self._asking.next()
 
     def _read_home(self) -> None:
@@ -247,21 +252,16 @@ class Rebuilder:
         self._paths = frozenset(named | above)
         self._unshared = home.shared is not None and home.shared != self._refused
 
-    async def _share(self) -> bool:
-        """Uploads what is to be shared; True if that need not be tried again as it is."""
+    async def _share(self) -> None:
         try:
             await self._gatherer.share(self._home)
         except Failed as error:
             self._share_fault = (f"files are not shared with children: {error}",)
             self._warned(self._share_fault[0])
-            if not error.final:
-                return False
-            self._refused = self._home.shared
+            self._refused = self._home.shared if error.final else None
+            self._unshared = not error.final
         else:
-            self._share_fault = ()
-            self._refused = None
-        self._unshared = False
-        return True
+            self._share_fault, self._refused, self._unshared = (), None, False
 
     def _begin(self, inputs: Inputs) -> Assembly:
         if inputs.peers is None and self._peers is not None:  # who was there is better than nobody

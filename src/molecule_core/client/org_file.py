@@ -47,6 +47,7 @@ class FileSeat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stumbles: Any = None
     seconds: Any = None
     asks_before: Any = None
+    prompt: Any = None
     craft: Any = None
     seat: "tuple[FileSeat, ...]" = ()
 
@@ -132,6 +133,7 @@ def _clean_seat(above: tuple[str, ...], seat: FileSeat, limits: Limits) -> FileS
         stumbles=None,
         seconds=None,
         asks_before=None,
+        prompt=None,
         craft=None,
         seat=_clean((*above, name), seat.seat, limits),
     )
