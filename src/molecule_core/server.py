@@ -19,17 +19,16 @@ from molecule_core.delegations.rules import OUTCOMES
 from molecule_core.delegations.steps import Ends
 from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.edges.agent_docs import AgentDocsEdge
-from molecule_core.edges.agents import AgentEdge
 from molecule_core.edges.app import App
 from molecule_core.edges.approvals import ApprovalEdge
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.chains import ChainEdge
 from molecule_core.edges.connect import ConnectEdge
+from molecule_core.edges.conversing import ThreadEdges
 from molecule_core.edges.delegated import Delegated
 from molecule_core.edges.delegations import DelegationEdge
 from molecule_core.edges.delivery import DeliveryEdge
-from molecule_core.edges.engines import EngineEdge
 from molecule_core.edges.events import EventEdge
 from molecule_core.edges.figures import FigureEdge
 from molecule_core.edges.files import FileEdge
@@ -55,7 +54,6 @@ from molecule_core.edges.reporting import ReportingEdge
 from molecule_core.edges.routes import Route, Routes
 from molecule_core.edges.sessions import SessionEdge
 from molecule_core.edges.system import SystemEdge
-from molecule_core.edges.threads import ThreadEdge
 from molecule_core.edges.tokens import TokenEdge
 from molecule_core.edges.tree import TreeEdge
 from molecule_core.edges.workspaces import WorkspaceEdge
@@ -317,16 +315,11 @@ class Server(Standing):
         writer = MemoryWriter(store, org, reader, clock=clock, ids=self._ids, limits=limits)
         return MemoryEdge(writer, reader, self._keys, KeyReader(store, clock=clock), org, limits=limits)
 
-    def _prompts(self, org: OrgReader) -> tuple[PromptEdge, ThreadEdge, EngineEdge, AgentEdge]:
+    def _prompts(self, org: OrgReader) -> tuple[PromptEdge, ThreadEdges]:
         """What agents' prompts are made of, and the threads that begin with them."""
-        limits, made, reader = self.settings.limits, self.threads, PromptReader(self.store, org)
+        limits, reader = self.settings.limits, PromptReader(self.store, org)
         writer = PromptWriter(self.store, org, clock=self._clock, limits=limits)
-        return (
-            PromptEdge(writer, reader, limits=limits),
-            ThreadEdge(made.writer, made.reader, reader, org, limits=limits),
-            EngineEdge(made.engines, made.reader, org, limits=limits),
-            AgentEdge(made.agents, made.waits, made.reader, org, limits=limits),
-        )
+        return PromptEdge(writer, reader, limits=limits), ThreadEdges(self.threads, reader, org, limits=limits)
 
     def _operations(
         self, org: OrgReader, messages: MessageReader, counted: MessageMeter, refused: RouteMeter
