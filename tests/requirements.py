@@ -216,6 +216,8 @@ NOW = {
     "TH7": "Mail is kept, ordered, shown once before the first sampling; a receipt tells each step; ends wake once.",
     "TH8": "Waits lose no wake-up, report each end once, name lost sources, and end at once when a user speaks.",
     "TH9": "Every call has a begin and an end with one id, also refused, failed and timed out; repeats do nothing.",
+    "TH10": "The tools of agents in threads work from every host: own or session thread, once, long waits.",
+    "TH11": "Whoever gives work to an agent that no engine drives, or waits for it, is told so.",
     "SP1": "A prompt is six parts from specific to general; each section has source, size, tokens; a pure function.",
     "SP2": "Order and isolation: no name, description or shared file of others changes the structure of a prompt.",
     "SP3": "Missing files warn; a parent that is away, refuses, hangs or fails costs its section and nothing else.",

@@ -2038,16 +2038,21 @@ export interface AgentCall {
 
 /**
  * How a call stands. `call.status` is inProgress for a wait that goes on: ask again with the same `call_id`.
- * `after`: what a later wait may name, to hear no end twice.
+ * `after`: what a later wait may name, to hear no end twice. `undriven`: the paths of those that have something
+ * to do and whose workspace (`quiet`) no engine has asked for work lately: they do not move before one does.
  */
 export interface AgentAnswer {
   call: Collab;
   after: Record<string, number> | null;
+  undriven: string[];
+  quiet: string[];
 }
 
-/** The agents of a tree whose paths begin so. */
+/** The agents of a tree whose paths begin so. `undriven`, `quiet`: as in an answer to a call. */
 export interface Agents {
   agents: AgentState[];
+  undriven: string[];
+  quiet: string[];
 }
 
 /** All threads of a tree, oldest first, with what they use of its limits. */

@@ -96,8 +96,8 @@ class Bench:
         await bounded(driver.drive("th1"))
         return self.ends[-1]
 
-    async def _collab(self, thread_id: str, tool: str, call_id: str, given: Any) -> dict[str, Any]:
-        return {"tool": tool}
+    async def _collab(self, thread_id: str, given: Struct, call_id: str) -> dict[str, Any]:
+        return {"from": thread_id, "call": call_id, "given": type(given).__name__}
 
     async def _ran(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
         self.ran.append((spec.name, arguments, calling.meta["molecule/call"]))

@@ -40,11 +40,6 @@ OLD_NAMES = (
     "recall_hma_memory",
 )
 """What the original called some of its tools before it renamed them."""
-COMING = (
-    *("spawn_agent", "send_message", "followup_task", "wait_agent"),
-    *("interrupt_agent", "close_agent", "resume_agent", "list_agents"),
-)
-"""Tools whose server side is not there yet: nobody is told of them before it is."""
 
 
 def rendered_sections() -> str:
@@ -161,8 +156,8 @@ def test_prompts_name_every_tool_by_bullet_and_by_heading_as_the_runtime_calls_i
 
 
 @requirement("G2", "G5")
-@pytest.mark.parametrize("name", [*OLD_NAMES, *COMING])
-def test_no_old_name_and_none_of_a_tool_to_come_is_spoken(name: str) -> None:
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_no_old_name_is_spoken(name: str) -> None:
     """test_old_pre_rename_names_not_present_in_docs"""
     word = re.compile(rf"\b{name}\b")
     said = {
@@ -290,6 +285,6 @@ def test_every_call_in_the_block_for_the_shell_is_one_that_its_tool_takes() -> N
     calls += re.findall(r"molecule tool (\w+) --json - <<'END'\n +(\{.+\})\n +END", tooldocs.a2a_for_cli())
     by_name = {spec.name: spec for spec in TOOLS}
     calls = [(name, text) for name, text in calls if name != "NAME"]
-    assert len(calls) == 7
+    assert len(calls) == 9
     for name, text in calls:
         by_name[name].arguments(msgspec.json.decode(text.replace("...", "x")))

@@ -77,7 +77,7 @@ def sample(schema: dict[str, Any]) -> Any:
             for name, each in schema.get("properties", {"a": schema.get("additionalProperties") or {}}).items()
         },
         "array": lambda: [sample(schema["items"])],
-        "string": lambda: "x",
+        "string": lambda: schema.get("default") or "x",
         "integer": lambda: schema.get("minimum", 0),
         "number": lambda: schema.get("minimum", 0),
         "boolean": lambda: True,

@@ -102,7 +102,9 @@ def test_every_argument_is_described_and_no_other_is_taken(spec: ToolSpec) -> No
 def test_a_choice_has_a_type_and_no_empty_value_which_some_hosts_refuse(spec: ToolSpec) -> None:
     choices = [node for node in _nodes(spec.input_schema) if "enum" in node]
     assert all(node["type"] == "string" and "" not in node["enum"] for node in choices)
-    assert bool(choices) is (spec.name in ("reply_to_workspace", "decide_approval", "commit_memory", "recall_memory"))
+    agents = ("spawn_agent", "wait_agent", "interrupt_agent", "close_agent")
+    others = ("reply_to_workspace", "decide_approval", "commit_memory", "recall_memory")
+    assert bool(choices) is (spec.name in (*agents, *others))
 
 
 @requirement("G3")
@@ -119,7 +121,17 @@ def test_the_tools_keep_the_arguments_of_the_original_ones() -> None:
     ours = {spec.name: set(spec.input_schema["properties"]) - {LEAVE} for spec in TOOLS}
     via = {"via_workspace"}
     answers = {"reply_handle", "progress"}
+    mine, target = {"thread_id", *via}, {"target", "thread_id", *via}
+    born = {"task_name", "message", "nickname", "role", "kind", "base_instructions", "model", "effort"}
     assert ours == {
+        "spawn_agent": {*born, "fork_turns", "workspace_id", "wake", *mine},
+        "send_message": {"message", *target},
+        "followup_task": {"message", *target},
+        "wait_agent": {"targets", "mode", "timeout", "after", *mine},
+        "interrupt_agent": {"descendants", *target},
+        "close_agent": {"descendants", *target},
+        "resume_agent": target,
+        "list_agents": {"prefix", *mine},
         "reply": {"handle", "text", "progress", "attachments", *via},
         "decline": {"handle", "reason", *via},
         "present_options": {"question", "options", *via},
@@ -332,4 +344,4 @@ def test_no_name_stands_twice() -> None:
     assert len({spec.name for spec in TOOLS}) == len(TOOLS)
     words = [spec.cli for spec in TOOLS if spec.cli]
     assert len(set(words)) == len(words)
-    assert find("spawn_agent") is None
+    assert find("fly_agent") is None

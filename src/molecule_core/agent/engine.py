@@ -26,7 +26,7 @@ from molecule_core.agent.verbs import Verbs
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, SystemRandomness
-from molecule_core.wire import approving, delegating, verbs
+from molecule_core.wire import approving, collaborating, delegating, verbs
 from molecule_core.wire.cards import ALL
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.speaks import Speaks, allowed
@@ -99,6 +99,7 @@ class Engine:
             "chat_history": lambda asked, _: self._verbs.history(asked),
             **dict.fromkeys(delegating.NAMES, self._verbs.delegating),
             **dict.fromkeys(approving.NAMES, self._verbs.approving),
+            **dict.fromkeys(collaborating.NAMES, self._verbs.collaborating),
         }
 
     @property

@@ -21,8 +21,11 @@ _TRIES, _FIRST_WAIT, _LONGEST_WAIT = 4, 0.2, 2.0
 _TOO_MANY, _BUSY = 429, 503
 # A refusal that is told to people each time, and that no patience of ours turns into anything else.
 _FOR_GOOD = "delegation_limit"
-# What does nothing more the second time: an acknowledgement, a wait, an end, the newest word on how far one is.
-_HARMLESS = re.compile(r"/ack$|/delegations/[^/]+/(wait|cancel|status)$|^/registry/check-access$")
+# What does nothing more the second time: an acknowledgement, a wait, an end, the newest word on how far one is, a call
+# of a thread, which has an id.
+_HARMLESS = re.compile(
+    r"/ack$|^/threads/[^/]+/agents/[a-z]+$|/delegations/[^/]+/(wait|cancel|status)$|^/registry/check-access$"
+)
 
 
 class Speaker:

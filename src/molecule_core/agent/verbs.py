@@ -23,7 +23,7 @@ from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, Randomness
-from molecule_core.wire import approving, delegating, verbs
+from molecule_core.wire import approving, collaborating, delegating, verbs
 from molecule_core.wire.approvaltypes import DecideArguments
 from molecule_core.wire.mcp import Calling
 from molecule_core.wire.replytypes import AnswerArguments, DeclineArguments
@@ -115,6 +115,15 @@ class Verbs:
         told = delegating.progress_of(calling.progress, calling.meta)
         call = verbs.call_name(calling.meta)
         return await delegating.run(seats, asked, call, clock=self._clock, progress=told)
+
+    # -- agents in threads ---------------------------------------------------------------------------------------------
+
+    async def collaborating(self, asked: Struct, calling: Calling) -> dict[str, Any]:
+        """The tools about agents in threads, from the session thread of this agent. Raises ToolError."""
+        seats = [(each.id, self.speaker(each)) for each in self._seats]
+        told = delegating.progress_of(calling.progress, calling.meta)
+        call, session = verbs.call_name(calling.meta) or self._ids.new(), collaborating.session_in(calling.meta)
+        return await collaborating.run(seats, asked, call, clock=self._clock, session=session, progress=told)
 
     # -- approvals -----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from molecule_core.client.claiming import Claims, Seat
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids
-from molecule_core.wire import approving, delegating, replytypes, verbs
+from molecule_core.wire import approving, collaborating, delegating, replytypes, verbs
 from molecule_core.wire import tooltypes as types
 from molecule_core.wire.inbox import InboxMessage
 from molecule_core.wire.speaks import allowed
@@ -45,6 +45,7 @@ class Caller:
             "chat_history": self._history,
             **dict.fromkeys(delegating.NAMES, self._delegating),
             **dict.fromkeys(approving.NAMES, self._approving),
+            **dict.fromkeys(collaborating.NAMES, self._collaborating),
         }
 
     @property
@@ -232,6 +233,12 @@ class Caller:
         seats = [(seat.id, seat.speaker) for seat in self._seats.values()]
         shown = approving.shown_in(self._seen.values(), arguments)
         return await approving.run(seats, arguments, key, clock=self._clock, progress=progress, shown=shown)
+
+    async def _collaborating(self, arguments: Any, key: str, progress: verbs.Progress | None) -> dict[str, Any]:
+        """The tools about agents in threads."""
+        seats = [(seat.id, seat.speaker) for seat in self._seats.values()]
+        call = key or self._ids.new()
+        return await collaborating.run(seats, arguments, call, clock=self._clock, progress=progress)
 
 
 _Verb = Callable[[Any, str, verbs.Progress | None], Awaitable[dict[str, Any]]]

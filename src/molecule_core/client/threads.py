@@ -4,7 +4,7 @@ What an engine writes has a key, so that each call may be made again when its an
 Below: whoever makes the requests; the shapes that both sides speak.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -119,15 +119,6 @@ class Threads:
     async def end(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:
         """A turn is over: `status`, and `final` or `error`."""
         await self._api.post(_of(thread_id, "turns", turn_id, "end"), {"generation": generation, **how})
-
-    async def agents(self, thread_id: str, verb: str, call_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """A verb about other threads, in the name of this one; the same call acts once."""
-        path = _of(thread_id, "agents")
-        if verb == "list":
-            found = await self._api.get(path, **arguments)
-        else:
-            found = await self._api.post(f"{path}/{verb}", {**arguments, "call_id": call_id})
-        return found if isinstance(found, dict) else {"agents": found}
 
 
 def _of(thread_id: str, *rest: str) -> str:

@@ -1,6 +1,8 @@
 """Agents that work together, over REST: what the thread of the path does to others, in its name."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgspec.structs import replace
 
 from molecule_core.access.model import Role
 from molecule_core.edges.rates import SENDING
@@ -18,6 +20,8 @@ from molecule_core.threads.waiting import Waits
 from molecule_core.wire.threadlog import Collab
 from molecule_core.wire.threads import AgentAnswer, AgentCall, Agents
 
+# A letter waits for a turn, also where its receiver has none to come.
+_LEAVES = "send"
 Act = Callable[[Thread, AgentCall], Awaitable[Collab]]
 
 
@@ -56,7 +60,7 @@ class AgentEdge:
 
         async def handle(call: Call) -> Answer:
             asked, thread = self._asked(call), await self._found.driven(call)
-            return json_answer(AgentAnswer(call=await act(thread, asked)), status)
+            return json_answer(await self._told(AgentAnswer(call=await act(thread, asked))), status)
 
         handle.__doc__ = f"{about}, in the name of the thread. The same call_id again gets the same end."
         drive = Who(EVERYBODY, role=Role.OPERATOR)
@@ -66,7 +70,18 @@ class AgentEdge:
         """Held until it is over, or as long as a request is held: then `call.status` is inProgress, and the same call
         is to be made again."""
         asked, thread = self._asked(call), await self._found.driven(call)
-        return json_answer(await self._waits.wait(thread, asked))
+        return json_answer(await self._told(await self._waits.wait(thread, asked)))
+
+    async def _told(self, answer: AgentAnswer) -> AgentAnswer:
+        """The same with those whom nobody runs: they are reached, and nothing would come of it."""
+        rows = await self._reader.all_of(answer.call.receiver_thread_ids)
+        quiet = await self._undriven([each for each in rows if each.open or answer.call.tool == _LEAVES])
+        return replace(answer, **quiet)
+
+    async def _undriven(self, threads: Sequence[Thread]) -> dict[str, list[str]]:
+        found = await self._reader.undriven([each for each in threads if not each.closed])
+        quiet = list(dict.fromkeys(each.workspace_id for each in found))
+        return {"undriven": [each.path for each in found], "quiet": quiet}
 
     async def agents(self, call: Call) -> Answer:
         """The agents of the tree whose paths begin with `prefix`: relative to the thread, or absolute."""
@@ -74,7 +89,8 @@ class AgentEdge:
         path = ROOT if prefix is None else rules.path_meant(thread.path, prefix)
         tree = await self._reader.tree(thread.root_id)
         found = [each for each in tree if path and (each.path == path or rules.is_below(each.path, path))]
-        return json_answer(Agents([rules.state_of(each) for each in found]))
+        quiet = await self._undriven([each for each in found if each.open])
+        return json_answer(Agents([rules.state_of(each) for each in found], **quiet))
 
     def _asked(self, call: Call) -> AgentCall:
         asked, limits = call.read(AgentCall), self._limits

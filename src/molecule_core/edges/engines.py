@@ -65,6 +65,7 @@ class EngineEdge:
         wait = whole_number(query, "wait", least=0, most=self._limits.wait_seconds) or 0
         own_too = bool(whole_number(query, "own_too", least=0))
         owner = plain_text(query, "owner")
+        await self._writer.asks(call.target)
         return json_answer(await self._reader.work(call.target.id, owner, wait, own_too=own_too))
 
     async def claim(self, call: Call) -> Answer:

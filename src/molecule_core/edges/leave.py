@@ -31,6 +31,16 @@ _SEND = ("POST", "/workspaces/{}/a2a")
 _DRAFT = ("POST", "/workspaces/{}/messages/{}/draft")
 _GIVE = ("POST", "/workspaces/{}/delegate")
 _BY_HANDLE = (("POST", "/workspaces/{}/reply"), ("POST", "/workspaces/{}/decline"))
+_AGENT_VERBS = {
+    "spawn_agent": "spawn",
+    "send_message": "send",
+    "followup_task": "followup",
+    "wait_agent": "wait",
+    "interrupt_agent": "interrupt",
+    "close_agent": "close",
+    "resume_agent": "resume",
+}
+_CALLS = frozenset(("POST", f"/threads/{{}}/agents/{verb}") for verb in _AGENT_VERBS.values())
 # The routes of tools that take more than one. Those that only read one's own mail need no leave: nobody could answer a
 # question about an approval without it.
 _LOCAL: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -47,13 +57,15 @@ _LOCAL: Mapping[str, tuple[tuple[str, str], ...]] = {
     "decline": (("POST", "/workspaces/{}/decline"),),
     "reply_to_workspace": (_SEND, ("POST", "/workspaces/{}/notify")),
     "chat_history": (("GET", "/workspaces/{}/chat-history"),),
+    "list_agents": (("GET", "/threads/{}/agents"),),
+    **{name: (("POST", f"/threads/{{}}/agents/{verb}"),) for name, verb in _AGENT_VERBS.items()},
 }
 WITHOUT_LEAVE = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity")
 """Tools that no rule stops."""
 _PARAMETER = re.compile(r"{\w+}")
 # What a client makes anew for each call, and what says nothing of what is done; deeper inside it is somebody's data.
 _NAMES = frozenset(("messageId", "message_id"))
-_VOLATILE = _NAMES | {"idempotency_key", "jsonrpc"}
+_VOLATILE = _NAMES | {"idempotency_key", "jsonrpc", "call_id"}
 # By these the same body is something else: work that is given, or what another version of A2A makes of it.
 _ACTING = (b"a2a-version", EXTENSIONS)
 _BEGINNING = 500
@@ -192,6 +204,8 @@ def _key(call: Call, body: Any, limits: Limits) -> str | None:
     place, own = _place(call.route), body if isinstance(body, dict) else {}
     if place in _BY_HANDLE and not own.get("progress"):
         return _named("handle", own.get("handle"))
+    if place in _CALLS:
+        return _named("call", own.get("call_id"))
     if place not in _KEYED:
         return None
     if (key := checked_key(call, limits)) is not None:

@@ -18,7 +18,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.ground.settings import Settings
 from molecule_core.org.reader import OrgReader
-from molecule_core.wire import approving, delegating, replytypes, verbs
+from molecule_core.wire import approving, collaborating, delegating, replytypes, verbs
 from molecule_core.wire import tooltypes as types
 from molecule_core.wire.jsonrpc import Message, object_of
 from molecule_core.wire.mcp import Calling, Extra, Outcome
@@ -103,6 +103,8 @@ class Inside:
 
 def _held_for_nothing(found: Any, query: dict[str, Any] | None, path: str) -> bool:
     """Whether a request was held until there would be something, and let go without it."""
+    if path.endswith("/agents/wait"):
+        return bool(object_of(object_of(found).get("call")).get("status") == collaborating.GOES_ON)
     if path.endswith("/wait"):
         return not object_of(found).get("settled")
     if approving.waits(path, query):
@@ -143,6 +145,7 @@ class ServerHost:
             "chat_history": self._history,
             **dict.fromkeys(delegating.NAMES, self._delegating),
             **dict.fromkeys(approving.NAMES, self._approving),
+            **dict.fromkeys(collaborating.NAMES, self._collaborating),
         }
         self._ask = ask
         self._org = org
@@ -255,6 +258,14 @@ class ServerHost:
         seats = ((doing.own, self._inside(doing)),)
         meta, told = doing.calling.meta, delegating.progress_of(doing.calling.progress, doing.calling.meta)
         return await approving.run(seats, given, verbs.call_name(meta), clock=self._clock, progress=told)
+
+    async def _collaborating(self, doing: Doing, given: Struct) -> dict[str, Any]:
+        """The tools about agents in threads, from the session thread of whoever asks. Who gives up while it waits has
+        ended nothing but its wait."""
+        seats = ((doing.own, self._inside(doing)),)
+        meta, told = doing.calling.meta, delegating.progress_of(doing.calling.progress, doing.calling.meta)
+        session = collaborating.session_in(meta)
+        return await collaborating.run(seats, given, doing.key, clock=self._clock, session=session, progress=told)
 
     # -- what an agent holds -------------------------------------------------------------------------------------------
 

@@ -169,6 +169,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     thread_lease_seconds: Annotated[
         Count, Meta(description="an engine that is not heard of so long loses its thread to another")
     ] = 60
+    thread_engine_seconds: Annotated[
+        Count, Meta(description="an engine that has not asked for work so long is not counted on to run threads")
+    ] = 90
     thread_wait_seconds: Annotated[Count, Meta(description="an agent waits for others, if it does not say")] = 30
     thread_wait_most_seconds: Annotated[Count, Meta(description="the same if it does, at most")] = 3600
     thread_targets: Annotated[Count, Meta(description="agents that one wait may name")] = 64

@@ -89,6 +89,15 @@ SELECT count(*) FROM threads WHERE workspace_id = :workspace_id AND kind <> 'roo
 SELECT thread_id, path, turn_id, queue, owner, owner_until FROM threads
 WHERE workspace_id = :workspace_id AND open = 1 ORDER BY updated_at, thread_id LIMIT :count;
 
+-- name: thread_engine
+-- when an engine of a workspace has asked for work
+SELECT asked_at FROM thread_engines WHERE workspace_id = :workspace_id;
+
+-- name: keep_thread_engine
+-- an engine of a workspace asks for work
+INSERT INTO thread_engines (workspace_id, asked_at) VALUES (:workspace_id, :asked_at)
+ON CONFLICT (workspace_id) DO UPDATE SET asked_at = excluded.asked_at;
+
 -- name: thread_by_key
 -- the thread that a workspace has started under a key
 SELECT thread_id FROM thread_keys WHERE workspace_id = :workspace_id AND key = :key;

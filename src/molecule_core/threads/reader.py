@@ -170,6 +170,17 @@ class ThreadReader:
 
         return Work(await self._wakeups.until(work_key(workspace_id), look, seconds) or [])
 
+    async def undriven(self, threads: Sequence[Thread]) -> list[Thread]:
+        """Those of these threads that nobody runs: no engine holds them, and none has asked for work of their workspace
+        lately."""
+        seats, now = list(dict.fromkeys(each.workspace_id for each in threads)), self._clock.now()
+        wishes: list[Params] = [{"workspace_id": each} for each in seats]
+        since = now - self._limits.thread_engine_seconds * SECOND
+        told = await self._store.rows_of_each("thread_engine", wishes)
+        driven = {seat for seat, rows in zip(seats, told, strict=True) if rows and rows[0][0] > since}
+        held = {each.thread_id for each in threads if each.owner is not None and each.owner_until > now}
+        return [each for each in threads if each.workspace_id not in driven and each.thread_id not in held]
+
 
 def _version_of(line: Line) -> int:
     entry = entry_of(line.body)

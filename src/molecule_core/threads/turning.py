@@ -10,6 +10,7 @@ from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import StaleGeneration, ThreadBusy, ThreadClosed, ThreadOwned, TurnNotOpen
+from molecule_core.org.model import Workspace
 from molecule_core.store.database import Command, Decision, Read, Step, Store, T, WriteSet
 from molecule_core.threads import rules
 from molecule_core.threads.acts import Acts
@@ -19,6 +20,8 @@ from molecule_core.threads.steps import ENDED, Change, said_by, thread_row, tree
 from molecule_core.wire import threadlog as log
 from molecule_core.wire.threads import Append, Appended, Claim, EndTurn, OpenTurn
 
+# So often an engine is noted in the time in which it is counted on.
+_NOTES = 4
 NOT_BEGUN = -1
 """What `seen` is until the engine that holds a thread has begun a turn."""
 
@@ -31,6 +34,21 @@ class EngineWriter:
         self._acts = acts
         self._clock = clock
         self._limits = limits
+
+    # -- who is there --------------------------------------------------------------------------------------------------
+
+    async def asks(self, seat: Workspace) -> None:
+        """An engine of a workspace asks for work: others may count on it for a while. Written a few times in that."""
+        lasts, now = self._limits.thread_engine_seconds * SECOND, self._clock.now()
+        known = await self._store.rows("thread_engine", {"workspace_id": seat.id})
+        if known and known[0][0] > now - lasts // _NOTES:
+            return
+
+        def decide() -> Decision[None]:
+            yield from ()
+            return WriteSet(None, [("keep_thread_engine", {"workspace_id": seat.id, "asked_at": now})])
+
+        await self._store.run(Command(seat.org_id, (("engine", seat.id),), decide))
 
     # -- who may write -------------------------------------------------------------------------------------------------
 

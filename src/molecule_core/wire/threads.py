@@ -319,16 +319,21 @@ class AgentCall(Struct, frozen=True, kw_only=True):
 
 class AgentAnswer(Struct, frozen=True, kw_only=True):
     """How a call stands. `call.status` is inProgress for a wait that goes on: ask again with the same `call_id`.
-    `after`: what a later wait may name, to hear no end twice."""
+    `after`: what a later wait may name, to hear no end twice. `undriven`: the paths of those that have something to do
+    and whose workspace (`quiet`) no engine has asked for work lately: they do not move before one does."""
 
     call: Collab
     after: dict[str, int] | None = None
+    undriven: list[str] = []
+    quiet: list[str] = []
 
 
 class Agents(Struct, frozen=True):
-    """The agents of a tree whose paths begin so."""
+    """The agents of a tree whose paths begin so. `undriven`, `quiet`: as in an answer to a call."""
 
     agents: list[AgentState]
+    undriven: list[str] = []
+    quiet: list[str] = []
 
 
 class TreeView(Struct, frozen=True):

@@ -8,6 +8,7 @@ from molecule_core.wire import approvaltypes as leave
 from molecule_core.wire import delegationtypes as tasks
 from molecule_core.wire import replytypes
 from molecule_core.wire import tooltypes as types
+from molecule_core.wire.collabtools import COLLAB
 from molecule_core.wire.toolspec import Annotations, Local, Route, ToolSpec
 
 _READS = Annotations(read_only=True, destructive=False, idempotent=True, open_world=False)
@@ -366,7 +367,7 @@ MEMORY = (
     ),
 )
 
-TOOLS: tuple[ToolSpec, ...] = (*A2A, *APPROVALS, *INBOX, *MEMORY)
+TOOLS: tuple[ToolSpec, ...] = (*A2A, *COLLAB, *APPROVALS, *INBOX, *MEMORY)
 """All tools of this version, in the order in which they are listed everywhere."""
 
 _BY_NAME = {spec.name: spec for spec in TOOLS}

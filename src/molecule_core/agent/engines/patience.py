@@ -5,11 +5,12 @@ Each call that an engine makes has a key or does nothing twice. Above: driving, 
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from molecule_core.agent.backoff import BackOff
+from molecule_core.agent.speaking import refusal
 from molecule_core.agent.waiting import pause
-from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 
@@ -52,3 +53,28 @@ class Patience:
     async def within(self, work: "asyncio.Future[T]", seconds: float) -> bool:
         """Whether something ends within so many seconds; it goes on if not."""
         return await self._clock.wait(asyncio.wait([work]), seconds)
+
+
+class Patient:
+    """Requests for the tools that act from a thread. (A `Speaks` of wire.speaks.)"""
+
+    def __init__(self, patience: Patience, api: Callable[[], Api]) -> None:
+        self._patience = patience
+        self._api = api
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        """The decoded answer. Raises ToolError."""
+        try:
+            return await self._patience.answer(
+                lambda: self._api().call(method, path, body=body, query=query, headers=headers)
+            )
+        except ApiError as error:
+            raise refusal(error) from None

@@ -24,7 +24,7 @@ from molecule_core.agent.engines.leave import Gate
 from molecule_core.agent.engines.mailing import Mailroom
 from molecule_core.agent.engines.models import NoModel
 from molecule_core.agent.engines.opening import Opener
-from molecule_core.agent.engines.patience import Patience
+from molecule_core.agent.engines.patience import Patience, Patient
 from molecule_core.agent.engines.sampling import Sampler
 from molecule_core.agent.engines.settings import RunConfig, read_run_config
 from molecule_core.agent.engines.tooling import Call, Toolbox
@@ -38,8 +38,10 @@ from molecule_core.client.threads import Threads
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.ground.version import VERSION
+from molecule_core.wire import collaborating
+from molecule_core.wire.collaborating import From
 from molecule_core.wire.mcp import Calling, Outcome
-from molecule_core.wire.toolspec import ToolSpec
+from molecule_core.wire.toolspec import IDENTITY, ToolError, ToolSpec
 
 _log = logging.getLogger("molecule.engine")
 STOPPED, FAILED, REFUSED = 0, 1, 3
@@ -279,13 +281,12 @@ class Agent:
             self._decisions.told(str(outcome.structured.get("approval_id")), settled=is_settled(outcome.structured))
         return outcome
 
-    async def _collab(self, thread_id: str, tool: str, call_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    async def _collab(self, thread_id: str, given: Struct, call_id: str) -> dict[str, Any]:
         """A tool about other threads; a wait is asked for again until it is over, however long the server holds it."""
-        verb = tool.partition("_")[0]
-        while True:
-            told = await self._patience.answer(lambda: self._threads.agents(thread_id, verb, call_id, given))
-            if told.get("call", {}).get("status") != _GOES_ON:
-                return told
+        if getattr(given, IDENTITY) not in ("", self._seat.id):
+            raise ToolError(f"you are workspace {self._seat.id}; leave via_workspace out", "wrong_workspace")
+        speaks, by = Patient(self._patience, self._seat.api), From(self._seat.id, thread_id)
+        return await collaborating.act(speaks, by, given, call_id, clock=self._clock)
 
     def _gave(self, call: Call, told: dict[str, Any]) -> None:
         if not is_settled(told) and (errand := errand_in(call.tool, told)):
@@ -293,7 +294,6 @@ class Agent:
 
 
 _HOLD_SECONDS = 25
-_GOES_ON = "inProgress"
 
 
 def _owner(state: Path, ids: Ids) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
+from molecule_core.agent.engines import words
 from molecule_core.agent.engines.models import (
     Finished,
     ModelEvent,
@@ -122,6 +123,8 @@ def _kind(item: SightItem) -> Kind | None:
             return "result"
         case "developer" if item.type == "compaction":  # which says word for word what is being worked on
             return "message"
+        case "developer" if item.text == words.LAYER:  # which every thread is told once, behind what it was asked
+            return None
         case "developer" if item.type not in ("base", "developer", "context") and item.version is None:
             return "note"
     return None

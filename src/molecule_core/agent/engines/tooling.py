@@ -4,7 +4,7 @@ A call is keyed by its id in the thread: what the platform does by key is done o
 done it before. Above: driving. Below: the agent's own verbs; leave.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -13,6 +13,7 @@ from msgspec import Struct
 from molecule_core.agent.engines.models import ToolDef
 from molecule_core.agent.neutral import line
 from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.wire.collaborating import SECTION as COLLAB
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Route, ToolError, ToolSpec
@@ -22,8 +23,6 @@ NOT_OURS = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity
 """Tools for hosts that read their mail themselves."""
 _BY_KEY = ("reply", "decline", "reply_to_workspace", "delegate_task", "delegate_task_async", "request_approval")
 """Verbs of more than one route that are done once for all calls of one name."""
-COLLAB = "collab"
-"""The section of tools that are about threads, and so need to know from which one they are called."""
 
 
 class Done(NamedTuple):
@@ -49,8 +48,8 @@ class Runs(Protocol):
         """What it gives."""
 
 
-Collab = Callable[[str, str, str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""Runs a tool about threads: thread, tool, call, arguments."""
+Collab = Callable[[str, Struct, str], Awaitable[dict[str, Any]]]
+"""Runs a tool about threads from one of them: thread, arguments, what the call is called. Raises ToolError."""
 
 
 class _Calling:
@@ -115,11 +114,10 @@ class Toolbox:
 
     async def _run(self, spec: ToolSpec, call: Call) -> str:
         if spec.section == COLLAB:
-            given = msgspec.to_builtins(spec.arguments(call.arguments))
-            told = await self._collab(call.thread_id, spec.name, call.call_id, given)
-            if told.get("call", {}).get("status") == "failed":
-                raise ToolError(str(told["call"].get("reason") or "it failed"))
-            return msgspec.json.encode(told).decode()
+            given = spec.arguments(call.arguments)
+            if getattr(given, "thread_id", "") not in ("", call.thread_id):
+                raise ToolError("you act from your own thread; leave thread_id out", "wrong_thread")
+            return msgspec.json.encode(await self._collab(call.thread_id, given, call.call_id)).decode()
         try:
             outcome = await self._runs.call(spec, spec.arguments(call.arguments), _Calling(call))
         except NoAnswer as error:

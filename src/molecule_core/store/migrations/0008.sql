@@ -153,6 +153,12 @@ CREATE TABLE thread_keys (
 ) /*sqlite: WITHOUT ROWID */;
 CREATE INDEX thread_keys_by_thread ON thread_keys (thread_id);
 
+-- threads: when an engine of a workspace has last asked for work; without one its threads do not move
+CREATE TABLE thread_engines (
+    workspace_id TEXT PRIMARY KEY,
+    asked_at BIGINT NOT NULL
+) /*sqlite: WITHOUT ROWID */;
+
 -- guards: what the store itself refuses. Made anew from here where a copy is put back
 -- thread_bases: no change, and no end before the thread's own
 /*sqlite: CREATE TRIGGER thread_bases_unchanged BEFORE UPDATE ON thread_bases BEGIN SELECT RAISE(ABORT, 'base instructions are written once'); END; */
