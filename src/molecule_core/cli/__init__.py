@@ -185,6 +185,12 @@ def _delegations() -> click.Command:
     return command
 
 
+def _threads() -> click.Command:
+    from molecule_core.cli.threads import command
+
+    return command
+
+
 VERBS = {
     "serve": ("Serve until a signal comes.", _serve),
     "up": ("Serve, and say how to connect.", _up),
@@ -208,6 +214,7 @@ VERBS = {
     "chains": ("Message chains that ran into a limit.", _chains),
     "approvals": ("What workspaces ask leave for: look, decide, set rules.", _approvals),
     "delegations": ("Tasks that workspaces give each other: look, cancel, retry.", _delegations),
+    "threads": ("Conversations of agents: look, start, speak, stop, fork.", _threads),
     "memory": ("What workspaces remember: list, search, forget.", _memory),
     "prompt": ("An agent's system prompt: show, diff, watch.", _prompt),
     "instructions": ("What agents are told with each message: list, set, preview.", _instructions),

@@ -4,31 +4,25 @@ Where the environment names a workspace (`WORKSPACE_ID` and its fellows, as agen
 the server lets it do what an agent may; else the owner of the server on this machine does.
 """
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import click
 import msgspec
 
-from molecule_core.agent.config import BadConfiguration, read_configuration, with_only
-from molecule_core.cli.operating import operating, run
+from molecule_core.cli.asking import JSON, REFUSED, do, plain, say
+from molecule_core.cli.operating import operating
 from molecule_core.cli.tool import called, standard_input
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.client.api import Api
 from molecule_core.ground.errors import CommandFailed
-from molecule_core.ground.settings import environment
 from molecule_core.wire.delegationtypes import LONGEST_WAIT, USUAL_WAIT
 from molecule_core.wire.tools import find
 
-REFUSED, OPEN = 1, 3
+OPEN = 3
 _STATES = ("open", "pending", "info_requested", "approved", "denied", "expired", "withdrawn")
 _DECISIONS = ("approve", "deny", "escalate", "more_info")
 _ROLES = ("requester", "holder", "any")
-_SEATS = ("WORKSPACE_ID", "MOLECULE_WORKSPACES")
-_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, with all that the server tells.")
 _WHOSE = click.option("--workspace", help="Whose (its id). As an agent of several workspaces: as which to call.")
-Work = Callable[[Api, str], Awaitable[None]]
 
 
 @click.group("approvals")
@@ -37,44 +31,6 @@ def command() -> None:
 
     Called as the workspace that the environment names (WORKSPACE_ID, ...), else as the owner of this machine's
     server."""
-
-
-def _as_agent() -> bool:
-    return any(environment().get(name, "").strip() for name in _SEATS)
-
-
-def _do(work: Work, workspace: str | None, flags: dict[str, Any]) -> None:
-    """Does something as whoever the environment says; a workspace as itself."""
-    if not _as_agent():
-        run(lambda api: work(api, workspace or ""), flags)
-        return
-    try:
-        configuration = with_only(read_configuration(environment()), workspace)
-    except BadConfiguration as error:
-        raise CommandFailed(reason=error) from None
-    if len(configuration.seats) > 1:
-        yours = ", ".join(each.id for each in configuration.seats)
-        raise CommandFailed(reason=f"say with --workspace as which one you call: {yours}")
-    (seat,) = configuration.seats
-    asyncio.run(_as_seat(work, seat.id, seat.url, seat.token))
-
-
-async def _as_seat(work: Work, own: str, url: str, token: str) -> None:
-    async with Api(url, token) as api:
-        try:
-            await work(api, own)
-        except NoAnswer:
-            raise CommandFailed(reason=f"no server answers on {url}") from None
-        except ApiError as error:
-            click.echo(f"molecule: {' '.join(str(error.problem.get('error', error)).split())}", err=True)
-            sys.exit(REFUSED)
-
-
-def _say(told: Any, as_json: bool, show: Callable[[Any], None]) -> None:
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
-    else:
-        show(told)
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------
@@ -87,7 +43,7 @@ def _say(told: Any, as_json: bool, show: Callable[[Any], None]) -> None:
 @click.option("--role", type=click.Choice(_ROLES), help="What it asked for, is asked to decide, or both.")
 @click.option("--limit", type=click.IntRange(1, 100), help="At most so many.")
 @click.option("--before", help="Only those before this one (of a workspace), or behind it (of an organisation).")
-@_JSON
+@JSON
 @operating
 def list_all(
     workspace: str | None,
@@ -109,9 +65,9 @@ def list_all(
             raise CommandFailed(reason="--state and --role need --workspace; without one, those that wait are listed")
         else:
             page = await api.get("/approvals/pending", org=org_id, limit=limit, after=before)
-        _say(page, as_json, _show_page)
+        say(page, as_json, _show_page)
 
-    _do(work, workspace, flags)
+    do(work, workspace, flags)
 
 
 def _show_page(page: dict[str, Any]) -> None:
@@ -128,26 +84,21 @@ def _line(item: dict[str, Any]) -> None:
     waits = f" (waits for {holder})" if holder else ""
     cost = "" if item["cost"] is None else f" [{item['cost']:g}]"
     head = f"{item['approval_id']}  {item['created_at'][:19]}  {item['status']}{waits}"
-    click.echo(f"{head}  {_plain(item['requester_name'])}: {_plain(item['action'])}{cost}")
-
-
-def _plain(text: str) -> str:
-    """What somebody wrote, in one line that no terminal takes for orders."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    click.echo(f"{head}  {plain(item['requester_name'])}: {plain(item['action'])}{cost}")
 
 
 @command.command("show")
 @click.argument("approval_id")
 @_WHOSE
-@_JSON
+@JSON
 @operating
 def show(approval_id: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
     """All about one: what exactly is asked for, and all who had to do with it."""
 
     async def work(api: Api, whose: str) -> None:
-        _say(await _found(api, whose, approval_id), as_json, _show)
+        say(await _found(api, whose, approval_id), as_json, _show)
 
-    _do(work, workspace, flags)
+    do(work, workspace, flags)
 
 
 async def _found(api: Api, whose: str, approval_id: str) -> Any:
@@ -173,15 +124,13 @@ def _show(item: dict[str, Any]) -> None:
     click.echo(f"details: {msgspec.json.encode(item['details']).decode()}")
     click.echo(f"revision {item['revision']}, action_hash {item['action_hash']}, expires {item['expires_at'][:19]}")
     if item["reason"]:
-        click.echo(f"reason: {_plain(item['reason'])}")
+        click.echo(f"reason: {plain(item['reason'])}")
     for policy in item["policy"]:
-        click.echo(f"{policy['kind']}: {_plain(policy['text'])}")
+        click.echo(f"{policy['kind']}: {plain(policy['text'])}")
     for hop in item["path"]:
         to = "" if hop["holder"] is None else f" -> {hop['holder']['name'] or 'a person'}"
-        said = " ".join(_plain(each) for each in (hop["why"], hop["note"]) if each)
-        click.echo(
-            f"  {hop['at'][:19]}  {hop['what']:<14} {_plain(hop['by']['name'] or hop['by']['kind'])}{to}  {said}"
-        )
+        said = " ".join(plain(each) for each in (hop["why"], hop["note"]) if each)
+        click.echo(f"  {hop['at'][:19]}  {hop['what']:<14} {plain(hop['by']['name'] or hop['by']['kind'])}{to}  {said}")
 
 
 # -- asking ------------------------------------------------------------------------------------------------------------
@@ -200,7 +149,7 @@ def _show(item: dict[str, Any]) -> None:
     "--wait", type=click.IntRange(0, LONGEST_WAIT), default=USUAL_WAIT, help="Seconds to wait.  [default: 20]"
 )
 @click.option("--workspace", help="As which of the workspaces in MOLECULE_WORKSPACES to call.")
-@_JSON
+@JSON
 def request(action: str, reason: str, details: str, workspace: str | None, as_json: bool, **more: Any) -> None:
     """Ask for leave, and wait for the decision. (The tool request_approval.)
 
@@ -212,7 +161,7 @@ def request(action: str, reason: str, details: str, workspace: str | None, as_js
     if spec is None:
         raise LookupError("request_approval")
     told = called(spec, given, workspace)
-    _say(told, as_json, _show_receipt)
+    say(told, as_json, _show_receipt)
     sys.exit((0 if told["status"] == "approved" else REFUSED) if told["settled"] else OPEN)
 
 
@@ -221,7 +170,7 @@ def _show_receipt(told: dict[str, Any]) -> None:
     if told["edited"]:
         click.echo(f"details: {msgspec.json.encode(told['details']).decode()}")
     if told["said"]:
-        click.echo(f"{_plain(told['decided_by'])}: {_plain(told['said'])}")
+        click.echo(f"{plain(told['decided_by'])}: {plain(told['said'])}")
     click.echo(told["note"], err=True)
 
 
@@ -238,9 +187,9 @@ def _own_verb(approval_id: str, verb: str, body: Any, workspace: str | None, as_
     async def work(api: Api, whose: str) -> None:
         own = whose or (await _found(api, "", approval_id))["workspace_id"]
         told = await api.post(f"/workspaces/{own}/approvals/{approval_id}/{verb}", body)
-        _say(told, as_json, _line if verb != "use" else _show_used)
+        say(told, as_json, _line if verb != "use" else _show_used)
 
-    _do(work, workspace, flags)
+    do(work, workspace, flags)
 
 
 def _show_used(told: dict[str, Any]) -> None:
@@ -252,7 +201,7 @@ def _show_used(told: dict[str, Any]) -> None:
 @click.argument("text", required=False)
 @click.option("--details", help="What it asks for now, a JSON object; left out: the same.")
 @_WHOSE
-@_JSON
+@JSON
 @operating
 def answer(
     approval_id: str, text: str | None, details: str | None, workspace: str | None, as_json: bool, **flags: Any
@@ -268,7 +217,7 @@ def answer(
 @click.argument("approval_id")
 @click.option("--note", default="", help="Why.")
 @_WHOSE
-@_JSON
+@JSON
 @operating
 def withdraw(approval_id: str, note: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
     """Take a request back."""
@@ -279,7 +228,7 @@ def withdraw(approval_id: str, note: str, workspace: str | None, as_json: bool, 
 @click.argument("approval_id")
 @click.argument("action_hash")
 @_WHOSE
-@_JSON
+@JSON
 @operating
 def use(approval_id: str, action_hash: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
     """Use an approval, right before the action: it works once, for exactly the action that was approved."""
@@ -297,7 +246,7 @@ def use(approval_id: str, action_hash: str, workspace: str | None, as_json: bool
 @click.option("--revision", type=click.IntRange(1), help="Of what is decided about, as it was shown.")
 @click.option("--action-hash", help="Of what is decided about, as it was shown.")
 @_WHOSE
-@_JSON
+@JSON
 @operating
 def decide(
     approval_id: str,
@@ -326,9 +275,9 @@ def decide(
             )
         about = {"revision": revision or item["revision"], "action_hash": action_hash or item["action_hash"]}
         path = f"/workspaces/{whose or item['workspace_id']}/approvals/{approval_id}/decide"
-        _say(await api.post(path, {**body, **about}), as_json, _line)
+        say(await api.post(path, {**body, **about}), as_json, _line)
 
-    _do(work, workspace, flags)
+    do(work, workspace, flags)
 
 
 # -- what is set -------------------------------------------------------------------------------------------------------
@@ -338,7 +287,7 @@ def _setting(name: str, path: str, member: str, about: str, example: str) -> cli
     @click.command(name, help=f"{about} Without --set they are shown. Only an owner or operator sets them.")
     @click.argument("workspace", required=False)
     @click.option("--set", "given", help=f"A JSON list that takes the place of all, such as {example}; - reads it.")
-    @_JSON
+    @JSON
     @operating
     def setting(workspace: str | None, given: str | None, as_json: bool, **flags: Any) -> None:
         async def work(api: Api, whose: str) -> None:
@@ -346,18 +295,18 @@ def _setting(name: str, path: str, member: str, about: str, example: str) -> cli
                 raise CommandFailed(reason="name the workspace")
             where = f"/workspaces/{whose}/{path}"
             if given is None:
-                _say(await api.get(where), as_json, show_all)
+                say(await api.get(where), as_json, show_all)
                 return
             wanted = _decoded(standard_input() if given == "-" else given, "--set")
-            _say(await api.call("PUT", where, body={member: wanted}), as_json, show_all)
+            say(await api.call("PUT", where, body={member: wanted}), as_json, show_all)
 
-        _do(work, workspace, flags)
+        do(work, workspace, flags)
 
     def show_all(told: dict[str, Any]) -> None:
         for each in told[member]:
             rest = {key: value for key, value in each.items() if key not in ("action", "note") and value is not None}
             more = "".join(f"  {key}={value}" for key, value in rest.items())
-            click.echo(f"{_plain(each['action'])}{more}  {_plain(each.get('note', ''))}".rstrip())
+            click.echo(f"{plain(each['action'])}{more}  {plain(each.get('note', ''))}".rstrip())
         if not told[member]:
             click.echo("none")
 

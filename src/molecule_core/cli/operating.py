@@ -1,4 +1,4 @@
-"""What verbs have in common that speak to a running server as its admin: their flags, and how they fail."""
+"""What verbs have in common that speak to a running server as its owner or admin: their flags, and how they fail."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,10 +7,9 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli.options import ADMIN_TOKEN_FILE, admin_token, settings_from, state_options
+from molecule_core.cli.options import owner_token, settings_from, state_options
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.errors import CommandFailed
-from molecule_core.ground.settings import environment, own_admin_token
 
 Work = Callable[[Api], Awaitable[None]]
 
@@ -21,11 +20,13 @@ def operating(command: Any) -> Any:
 
 
 def run(work: Work, flags: dict[str, Any]) -> None:
-    """Does something as the admin of the running server. Raises CommandFailed."""
+    """Does something as the owner whose token MOLECULE_TOKEN holds, else as the admin of the running server. Raises
+    CommandFailed."""
     settings = settings_from(**flags)
-    if not own_admin_token(environment()) and not (settings.state / ADMIN_TOKEN_FILE).exists():
+    token = owner_token(settings)
+    if token is None:
         raise CommandFailed(reason=f"{settings.state} holds no admin token; name the right --state-dir")
-    asyncio.run(_with_api(work, settings.url, admin_token(settings)))
+    asyncio.run(_with_api(work, settings.url, token))
 
 
 async def _with_api(work: Work, url: str, token: str) -> None:
