@@ -243,3 +243,26 @@ async def test_a_stop_ends_the_wait_of_our_own_agent_for_one_that_nobody_drives(
     assert "the turn has ended" in (await waits())["interrupted"]
     outputs = [each.entry for each in await watch.threads.items(root["thread_id"]) if each.type == "tool_output"]
     assert "No engine is driving" in outputs[0]["text"]
+
+
+@requirement("TH10", "Q9")
+async def test_a_rule_stops_the_tools_and_an_approval_is_good_for_a_whole_wait(tmp_path: Path) -> None:
+    place, limits = str(tmp_path / "molecule.db"), within(wait_seconds=1)
+    async with running("sqlite", place, tmp_path, limits=limits) as server:
+        seat, person = await server.seat("Ops"), await server.person()
+        rules = {"rules": [{"action": "tool:spawn_agent"}, {"action": "tool:wait_agent"}]}
+        await person.call("PUT", f"/workspaces/{seat.id}/approval-rules", body=rules)
+        ops = Sitting(seat)
+
+        async def with_leave(tool: str, **given: Any) -> Any:
+            with pytest.raises(ToolError, match=f"tool:{tool} needs an approval"):
+                await ops(tool, **given)
+            (item,) = (await person.get("/approvals/pending"))["approvals"]
+            about = {name: item[name] for name in ("revision", "action_hash")}
+            path = f"/workspaces/{seat.id}/approvals/{item['approval_id']}/decide"
+            await person.post(path, {"decision": "approve", **about})
+            return await bounded(ops(tool, approval_id=item["approval_id"], **given))
+
+        born = await with_leave("spawn_agent", task_name="slow", message="count sand")
+        assert born["agent"]["path"] == "root/slow"
+        assert (await with_leave("wait_agent", targets=["slow"], timeout=2))["timed_out"]

@@ -52,6 +52,7 @@ TABLES: dict[str, str] = {
     "thread_usage": "threads",
     "thread_reports": "threads",
     "thread_keys": "threads",
+    "thread_engines": "threads",
 }
 
 # What processes keep in memory: a statement that changes one of these says so in its third line (store/queries.py).
