@@ -108,6 +108,7 @@ async def test_every_verb_explains_itself_with_the_flags_of_its_kind(run: Run) -
         "cancel": ["TASK_ID", "--reason", "--workspace"],
         "delegations": ["list", "show", "cancel", "retry", "stats"],
         "approvals": ["list", "show", "request", "decide", "answer", "withdraw", "use", "rules", "authority"],
+        "threads": ["list", "show", "tree", "start", "say", "resume", "fork", "interrupt", "close"],
         "memory": ["list", "search", "forget", "keys"],
         "prompt": ["show", "diff", "watch"],
         "doctor": serve,

@@ -109,6 +109,13 @@ async def test_a_tool_that_is_called_does_what_it_promises(server: Running, spec
         wishes |= {"delegate_task": {"workspace_id": peer.id, "task": "Make coffee", "wait": 0}}
         wishes |= {"delegate_task_async": {"workspace_id": peer.id, "task": "Make coffee"}}
         wishes |= {name: {"task_id": task} for name in ("check_task_status", "cancel_task", "report_progress")}
+    if spec.section == "collab":
+        async with hosted(server, ops.token, "stateless") as host:
+            await host.call("spawn_agent", task_name="tea", message="Make tea")
+        wishes |= {"spawn_agent": {"task_name": "coffee", "message": "Make coffee"}, "list_agents": {}}
+        wishes |= {name: {"target": "tea", "message": "now"} for name in ("send_message", "followup_task")}
+        wishes |= {name: {"target": "tea"} for name in ("interrupt_agent", "close_agent", "resume_agent")}
+        wishes["wait_agent"] = {"targets": ["tea"], "timeout": 1}
     arguments = wishes.get(spec.name, {})
     if spec.takes in (AnswerArguments, DeclineArguments):
         (row,) = await ops.api.claim(ops.id, lease=5, wait=1)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from molecule_core.edges.leave import WITHOUT_LEAVE
+from molecule_core.wire.mcp import listed
 from molecule_core.wire.tools import TOOLS, find
 from molecule_core.wire.toolspec import (
     LEAVE,
@@ -114,6 +115,12 @@ def test_a_description_is_short_enough_for_the_host_that_cuts(spec: ToolSpec) ->
     assert "\n" not in spec.short
     assert spec.short.endswith(".")
     assert spec.section in SECTIONS
+
+
+@requirement("G3")
+def test_all_tools_together_fit_into_a_line_that_hosts_read_at_once() -> None:
+    """64 KiB is what asyncio's streams read as a line if nobody says otherwise; hosts are written on them."""
+    assert len(msgspec.json.encode([listed(spec) for spec in TOOLS])) < 64_500
 
 
 @requirement("G2")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from molecule_core.wire.threadlog import AgentStatus, Outcome
+from molecule_core.wire.threadlog import AgentStatus
 from molecule_core.wire.tooltypes import Arguments, Leave, Seat
 
 _MAYBE_ID = r"^[A-Za-z0-9._:-]{0,128}$"
@@ -15,7 +15,7 @@ Own = Annotated[
     str,
     Meta(
         pattern=_MAYBE_ID,
-        description="The thread that you act from (its thread_id). Leave it out: then it is your own.",
+        description="The thread that you act from; leave it out: your own.",
     ),
 ]
 Target = Annotated[
@@ -179,9 +179,7 @@ class ListArguments(Arguments, frozen=True):
 
 
 class AgentSeen(Struct, frozen=True, kw_only=True):
-    """How an agent stands: pending_init, running, interrupted, completed (`message`: its answer), errored (`message`:
-    why), shutdown or not_found. `outcome`, of a wait: ended, timed_out, unknown, interrupted, source_lost; empty: it is
-    not at its end."""
+    """How an agent stands. `message`: its answer, or why it failed."""
 
     thread_id: str
     path: str
@@ -189,7 +187,7 @@ class AgentSeen(Struct, frozen=True, kw_only=True):
     role: str
     status: AgentStatus
     message: str
-    outcome: Outcome | Literal[""]
+    outcome: Literal["", "ended", "timed_out", "unknown", "interrupted", "source_lost"]
 
 
 class AgentTold(Struct, frozen=True, kw_only=True):
