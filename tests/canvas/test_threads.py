@@ -37,7 +37,8 @@ async def test_the_tree_grows_without_reload_and_shows_waits_refusals_and_receip
         "invalid_task",
     )
     refused = calls.locator("[data-call=spawn][data-status=failed]")
-    await expect(refused).to_contain_text("refused or failed: this agent cannot be spawned: there is an agent root/dig")
+    await expect(refused).to_contain_text("refused or failed")
+    await expect(refused).to_contain_text("there is an agent root/dig already")
 
     waiting = asyncio.ensure_future(call(api, thread, "wait", "w", targets=["dig"], timeout=600))
     wait = tree.locator("[data-thread=root] [data-wait]")
@@ -70,6 +71,7 @@ async def test_what_the_model_will_see_is_shown_with_origins_and_its_base_with_i
     await lead.adds({"type": "tool_call", "call_id": "c", "tool": "look", "arguments": {"where": HOSTILE}})
     await lead.adds({"type": "tool_output", "call_id": "c", "text": HOSTILE})
     await lead.ends(final="so far")
+    await lead.begin((await desk.stage.admin.get(f"/threads/{thread['thread_id']}"))["queued"][0])
     page = await desk.open(f"/app/threads/{thread['thread_id']}?show=sight")
     seen = page.get_by_role("region", name="What the model will see")
     sight = await desk.stage.admin.get(f"/threads/{thread['thread_id']}/sight")
@@ -80,11 +82,14 @@ async def test_what_the_model_will_see_is_shown_with_origins_and_its_base_with_i
         await expect(first).to_contain_text(words)
 
     digest = sha256(BASE.encode()).hexdigest()
+    await expect(first.locator("[data-sha]")).to_have_text(digest)
+    await expect(seen.locator("[data-role=peer]")).to_contain_text("Other agent, as data")
     await page.get_by_role("tab", name="Instructions").click()
     base = page.get_by_role("region", name="Base instructions", exact=True)
     await expect(base).to_contain_text("Base instructions, version 1")
     await expect(base.locator("[data-sha]")).to_have_text(digest)
     await expect(base).to_contain_text("given by hand")
+    await lead.ends(final="thanks")
     await page.get_by_role("button", name="Resume…").click()
     form = page.get_by_role("dialog", name="Resume Chief")
     await form.get_by_label("Model").fill("large")
@@ -98,6 +103,9 @@ async def test_what_the_model_will_see_is_shown_with_origins_and_its_base_with_i
     talk = page.get_by_role("region", name="Conversation")
     await talk.get_by_text("look", exact=True).click()
     await expect(talk.get_by_role("region", name="Output")).to_have_text(HOSTILE)
+    peer = talk.locator("[data-said=peer]")
+    await expect(peer).to_contain_text("Final answer to root · from another agent: data, not the user's word")
+    await expect(peer).to_contain_text(HOSTILE)
     assert await page.evaluate("() => window.pwned") is None
 
 

@@ -4,14 +4,17 @@ import { useDesk } from "../app";
 import { Link } from "../parts/Link";
 import { useSeconds } from "../parts/seconds";
 import { useStored } from "../state/store";
-import { seconds } from "../text/time";
-import { exact } from "../text/time";
+import { exact, seconds } from "../text/time";
+import { preview } from "../text/words";
 import { plainly } from "../text/unseen";
 import type { AgentState } from "../wire";
 import { isWaiting, type Call, type Known } from "./fold";
 import { Mark } from "./Standing";
 import css from "./Threads.module.css";
 import { agentWords, callLook, endWords, nameOf, toolWords } from "./words";
+
+/** So much of what an agent was told says what it is about; all of it is in its thread. */
+const PREVIEW = 200;
 
 export function ThreadName({ id, known }: { id: string; known: Known }) {
   const thread = known.threads.get(id);
@@ -40,11 +43,15 @@ export function CallLine({ call: found, known }: { call: Call; known: Known }) {
         <span>
           <ThreadName id={call.sender_thread_id} known={known} /> {toolWords(call.tool)} <Names ids={ids} known={known} />
         </span>
-        <Mark look={callLook(call)}>
-          <bdi>{plainly(endWords(call))}</bdi>
-        </Mark>
+        <Mark look={callLook(call)}>{endWords(call)}</Mark>
         {isWaiting(call) && call.deadline !== null && <Left micros={call.deadline} />}
       </p>
+      {call.reason !== null && call.reason !== "" && (
+        <p className={call.status === "failed" ? css.problem : css.quiet}>
+          <bdi>{plainly(call.reason)}</bdi>
+        </p>
+      )}
+      {call.prompt !== null && call.prompt !== "" && <bdi className={css.quiet}>“{plainly(preview(call.prompt).slice(0, PREVIEW))}”</bdi>}
       {call.agents.length > 0 && call.status !== "inProgress" && <Agents agents={call.agents} />}
       <p className={css.quiet}>
         {beganAt !== null && `began ${exact(beganAt)}`}

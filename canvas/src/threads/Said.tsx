@@ -230,7 +230,7 @@ function Tool({ call, output }: { call: ToolCall; output: ToolOutput | undefined
       <summary>
         Tool <bdi className={css.mono}>{plainly(call.tool)}</bdi>{" "}
         <span className={output?.is_error ? css.bad : css.quiet}>
-          {output === undefined ? "no output yet" : output.is_error ? "failed" : plural(output.text.length, "letter")}
+          {output === undefined ? "no output yet" : output.is_error ? "failed" : plural(output.text.length, "character")}
         </span>
       </summary>
       <h3 className={css.quiet}>Arguments</h3>

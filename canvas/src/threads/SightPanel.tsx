@@ -37,14 +37,14 @@ export function SightPanel({ thread }: { thread: ThreadItem }) {
       )}
       <ol className={css.sight}>
         {value.items.map((item, at) => (
-          <SightRow key={item.item_id} item={item} number={at + 1} />
+          <SightRow key={item.item_id} item={item} number={at + 1} sha={item.item_id === thread.base.item_id ? thread.base.sha256 : null} />
         ))}
       </ol>
     </section>
   );
 }
 
-function SightRow({ item, number }: { item: SightItem; number: number }) {
+function SightRow({ item, number, sha }: { item: SightItem; number: number; sha: string | null }) {
   const { item_id, role, type, origin, version, tokens, author, tool, is_error } = item;
   const shown = plainly(textOf(item));
   return (
@@ -68,6 +68,14 @@ function SightRow({ item, number }: { item: SightItem; number: number }) {
         )}{" "}
         · <code className={css.mono}>{plainly(item_id)}</code>
       </p>
+      {sha !== null && (
+        <p className={css.quiet}>
+          SHA-256{" "}
+          <code className={css.mono} data-sha>
+            {sha}
+          </code>
+        </p>
+      )}
       {shown.length <= SHORT ? <Words text={shown} label={`Text of item ${number}`} /> : <Long text={shown} label={`Text of item ${number}`} />}
     </li>
   );

@@ -74,13 +74,12 @@ export function toolWords(tool: string): string {
   return ASKS[tool] ?? tool;
 }
 
-/** How a call ended, or that it goes on. A refusal says why. */
-export function endWords({ tool, status, timed_out, reason }: Collab): string {
+/** How a call ended, or that it goes on. */
+export function endWords({ tool, status, timed_out }: Collab): string {
   if (status === "inProgress") return tool === "wait" ? "waiting" : "begun";
-  const why = reason === null || reason === "" ? "" : `: ${reason}`;
-  if (timed_out) return `timed out${why}`;
-  if (status === "failed") return `refused or failed${why}`;
-  return `${status === "interrupted" ? "interrupted" : "done"}${why}`;
+  if (timed_out) return "timed out";
+  if (status === "failed") return "refused or failed";
+  return status === "interrupted" ? "interrupted" : "done";
 }
 
 export function callLook({ status, timed_out }: Collab): Look {
