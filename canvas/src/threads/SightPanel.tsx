@@ -9,6 +9,7 @@ import { plural } from "../text/words";
 import type { Sight, SightItem, ThreadItem } from "../wire";
 import css from "./Threads.module.css";
 import { pathOf } from "./useKnown";
+import { useOneAtATime } from "./useOneAtATime";
 import { roleWords } from "./words";
 
 /** As much of a long text is shown before it is asked for. */
@@ -16,7 +17,8 @@ const SHORT = 600;
 
 export function SightPanel({ thread }: { thread: ThreadItem }) {
   const { api } = useDesk();
-  const { value, problem, reread } = useAsked(() => api.ask<Sight>("GET", pathOf(thread.thread_id, "/sight")), `${thread.thread_id} ${thread.last_ordinal}`);
+  const read = useOneAtATime(() => api.ask<Sight>("GET", pathOf(thread.thread_id, "/sight")));
+  const { value, problem, reread } = useAsked(read, `${thread.thread_id} ${thread.last_ordinal}`);
   if (value === null) {
     if (problem === null) return <Notice icon="clock" title="Reading what it will see…" />;
     return (

@@ -7,6 +7,7 @@ import type { Api } from "../live/api";
 import { createStore, useStored, type Store } from "../state/store";
 import type { CollabPage, EntryPage, ThreadPage, TreeView } from "../wire";
 import { heard, isWhole, lastOf, NOTHING, withCollab, withLines, withThreads, type Known, type Scope } from "./fold";
+import { useOneAtATime } from "./useOneAtATime";
 
 export interface Followed {
   known: Known;
@@ -32,10 +33,11 @@ export function useKnown(scope: Scope, read: (book: Store<Known>) => Promise<voi
     [threadNews, book, about],
   );
   const known = useStored(book);
-  const { value, problem, reread } = useAsked(async () => {
+  const readOnce = useOneAtATime(async () => {
     await read(book);
     return true;
-  }, `${turn} ${known.gaps}`);
+  });
+  const { value, problem, reread } = useAsked(readOnce, `${turn} ${known.gaps}`);
   return { known, isRead: value !== null, problem, reread: () => void reread(), book };
 }
 
