@@ -55,6 +55,8 @@ export class Desk {
   readonly peopleChanges: Store<number> = createStore(0);
   /** Counts the changes of instruction templates. */
   readonly templateChanges: Store<number> = createStore(0);
+  /** What came last about threads; nothing: some may have been missed. Views of threads read and keep what they show. */
+  readonly threadNews: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
   /** Counts, by workspace, how often its prompt was put together anew; by "", how often that can have been missed. */
   readonly promptBuilds: Store<ReadonlyMap<string, number>> = createStore<ReadonlyMap<string, number>>(new Map());
@@ -259,6 +261,7 @@ export class Desk {
   private catchUp(): void {
     this.templateChanges.update((count) => count + 1);
     this.countBuilds([""]);
+    this.threadNews.set([]);
     void this.outbox.retryHeldUp();
     void this.readStuck();
     void this.approving.readWaiting(Date.now);
@@ -317,6 +320,8 @@ export class Desk {
     if (frames.some((frame) => changesProblems(frame, this.stuck.get()))) void this.readStuck();
     if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
     this.countBuilds(frames.filter((frame) => frame.event === "PROMPT_BUILT").map((frame) => frame.workspace_id));
+    const threads = frames.filter((frame) => /^(THREAD|TURN)_/.test(frame.event));
+    if (threads.length > 0) this.threadNews.set(threads);
     if (frames.some((frame) => /^INSTRUCTION_TEMPLATE_/.test(frame.event))) this.templateChanges.update((count) => count + 1);
   }
 

@@ -11,10 +11,11 @@ function read(href: string): Place {
 
 const id = fc.string({ minLength: 1, maxLength: 20, unit: "grapheme" }).filter((each) => !/^\.{1,2}$/.test(each));
 const place: fc.Arbitrary<Place> = fc.oneof(
-  fc.record({ view: fc.constant("org" as const), focus: id, panel: fc.constantFrom("chat" as const, "prompt" as const, "about" as const, null), filter: fc.string() }),
+  fc.record({ view: fc.constant("org" as const), focus: id, panel: fc.constantFrom("chat" as const, "threads" as const, "prompt" as const, "about" as const, null), filter: fc.string() }),
   fc.record({ view: fc.constant("chats" as const), workspaceId: id, messageId: fc.option(id) }),
   fc.record({ view: fc.constant("inbox" as const), list: fc.constantFrom(...LISTS), open: fc.option(fc.record({ id, workspaceId: id })) }),
   fc.record({ view: fc.constant("prompt" as const), workspaceId: id }),
+  fc.record({ view: fc.constant("thread" as const), id, tab: fc.constantFrom("said" as const, "tree" as const, "sight" as const, "base" as const) }),
   fc.constantFrom<Place>(ORG, { view: "connect" }, { view: "settings" }, { view: "chats", workspaceId: null, messageId: null }),
 );
 
@@ -28,7 +29,7 @@ test("every place has an address, and the address leads back to it", () => {
 
 test("addresses of no place are told so, and damaged ones do not break the page", () => {
   expect(read("/app/")).toEqual(ORG);
-  expect(read("/app/threads/7")).toEqual({ view: "unknown", path: "/app/threads/7" });
+  expect(read("/app/wonders/7")).toEqual({ view: "unknown", path: "/app/wonders/7" });
   expect(parsePlace("/app/chat/%E0%A4%A", "?m=%")).toMatchObject({ view: "chats", workspaceId: "%E0%A4%A" });
   expect(read("/app/org?panel=chat")).toEqual(ORG);
 });

@@ -6,7 +6,10 @@ import { createStore, type Store } from "./state/store";
 const BASE = "/app";
 
 /** What is shown of an agent beside the organisation. */
-export type Panel = "chat" | "work" | "prompt" | "about";
+export type Panel = "chat" | "work" | "threads" | "prompt" | "about";
+
+/** What is shown of a thread. */
+export type ThreadTab = "said" | "tree" | "sight" | "base";
 
 export type Place =
   | { view: "org"; focus: string | null; panel: Panel | null; filter: string }
@@ -16,6 +19,7 @@ export type Place =
   /** What agents ask leave for. `open`: the one that is looked at, and who asks. */
   | { view: "inbox"; list: ListName; open: { id: string; workspaceId: string } | null }
   | { view: "prompt"; workspaceId: string }
+  | { view: "thread"; id: string; tab: ThreadTab }
   | { view: "problems" }
   | { view: "instructions"; templateId: string | null }
   | { view: "connect" }
@@ -46,6 +50,8 @@ export function parsePlace(path: string, search: string): Place {
       return inboxPlace(id, query);
     case "prompt":
       return id === undefined ? { view: "unknown", path } : { view: "prompt", workspaceId: id };
+    case "threads":
+      return id === undefined ? { view: "unknown", path } : { view: "thread", id, tab: THREAD_TABS.find((each) => each === query.get("show")) ?? "said" };
     case "instructions":
       return { view: "instructions", templateId: id ?? null };
     case "problems":
@@ -64,7 +70,8 @@ function inboxPlace(id: string | undefined, query: URLSearchParams): Place {
   return { view: "inbox", list, open: id === undefined || workspaceId === null ? null : { id, workspaceId } };
 }
 
-const PANELS: readonly string[] = ["chat", "work", "prompt", "about"] satisfies Panel[];
+const THREAD_TABS: readonly ThreadTab[] = ["said", "tree", "sight", "base"];
+const PANELS: readonly string[] = ["chat", "work", "threads", "prompt", "about"] satisfies Panel[];
 
 function orgPlace(query: URLSearchParams): Place {
   const panel = query.get("panel");
@@ -97,6 +104,8 @@ export function hrefOf(place: Place): string {
     }
     case "prompt":
       return `${BASE}/prompt/${encodeURIComponent(place.workspaceId)}`;
+    case "thread":
+      return `${BASE}/threads/${encodeURIComponent(place.id)}${search({ show: place.tab === "said" ? null : place.tab })}`;
     case "instructions":
       return `${BASE}/instructions${place.templateId === null ? "" : `/${encodeURIComponent(place.templateId)}`}`;
     case "unknown":

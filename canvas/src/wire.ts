@@ -1866,6 +1866,22 @@ export interface Sight {
   stop: string | null;
 }
 
+/** A letter between agents with its receipt; its text stands in the receiver's log once it is delivered. */
+export interface MailItem {
+  mail_id: string;
+  mail_type: "FINAL_ANSWER" | "MESSAGE" | "NEW_TASK";
+  author_thread_id: string | null;
+  receiver_thread_id: string;
+  state: "accepted" | "answered" | "delivered" | "failed";
+  sent_at: string;
+}
+
+/** The last begins and ends of calls in all logs of a tree, and the last letters to its threads, oldest first. */
+export interface CollabPage {
+  calls: EntryItem[];
+  mail: MailItem[];
+}
+
 /**
  * A new thread of a workspace. `base_instructions`: in place of the prompt that the agent has told; `input`: the
  * first turn; `key`: the same again gets the same thread.

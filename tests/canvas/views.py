@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import Page, Route
 
+from tests.canvas.conferring import spawn, start
 from tests.canvas.desk import Desk
 from tests.canvas.leave import ask_leave, say
 from tests.canvas.owing import ask, mutter, offer
@@ -11,6 +12,7 @@ from tests.canvas.prompting import tell_prompt
 from tests.canvas.stage import Stage
 from tests.canvas.working import answer_work, by_http, take_work
 from tests.journeys.loops import frozen_chain
+from tests.threads.house import said
 
 WIDE = {"width": 1440, "height": 900}
 NARROW = {"width": 320, "height": 640}
@@ -56,6 +58,14 @@ async def fill(stage: Stage) -> None:
     await stage.admin.post(f"{path}/support-team/canary", {"version": 2, "percent": 10})
     await fill_work(stage)
     await fill_leave(stage)
+    await fill_threads(stage)
+
+
+async def fill_threads(stage: Stage) -> None:
+    """Gives the company a thread with an agent below it, which it waits for no more."""
+    thread, engine = await start(stage, "Writer", nickname="Novelist", input=RICH)
+    await spawn(stage, "Writer", thread, "research", nickname="Clerk")
+    await engine.adds(said("I have asked for what happened that year."))
 
 
 async def fill_leave(stage: Stage) -> None:
@@ -196,6 +206,24 @@ async def show_prompt(page: Page, stage: Stage) -> None:
     await go(page, stage, f"prompt/{stage.seats['Writer'].id}")
     await page.get_by_role("button", name="system-prompt.md").click()
     await page.get_by_role("region", name="Text of system-prompt.md").wait_for()
+
+
+async def show_thread(page: Page, stage: Stage) -> None:
+    await go(page, stage, f"org?focus={stage.seats['Writer'].id}&panel=threads")
+    await page.get_by_role("list", name="Threads").get_by_role("link", name="Novelist").click()
+    await page.get_by_role("region", name="Conversation").locator("[data-said]").first.wait_for()
+
+
+async def show_tree_of_threads(page: Page, stage: Stage) -> None:
+    await show_thread(page, stage)
+    await page.get_by_role("tab", name="Agents").click()
+    await page.get_by_role("region", name="Letters").locator("[data-mail]").wait_for()
+
+
+async def show_sight(page: Page, stage: Stage) -> None:
+    await show_thread(page, stage)
+    await page.get_by_role("tab", name="What the model will see").click()
+    await page.get_by_role("region", name="What the model will see").locator("[data-role]").first.wait_for()
 
 
 async def show_connect(page: Page, stage: Stage) -> None:
@@ -343,6 +371,9 @@ VIEWS: dict[str, View] = {
     "request in a chat": show_request_in_chat,
     "prompt beside": show_prompt_beside,
     "prompt": show_prompt,
+    "thread": show_thread,
+    "tree of threads": show_tree_of_threads,
+    "sight of a thread": show_sight,
     "connect": show_connect,
     "seat made": show_seat_made,
     "settings": show_settings,

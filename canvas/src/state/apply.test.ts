@@ -199,7 +199,7 @@ test("every event of the table is known, whatever its payload", () => {
       expect(() => apply(start(), frame)).not.toThrow();
     }
   }
-  const unknown = { event: "THREAD_STARTED", workspace_id: "a", timestamp: "t", payload: {}, entity: { kind: "thread", id: "t", rev: 1 }, seq: 1, prev: 0 };
+  const unknown = { event: "SOMETHING_ELSE", workspace_id: "a", timestamp: "t", payload: {}, entity: { kind: "thread", id: "t", rev: 1 }, seq: 1, prev: 0 };
   expect(apply(start(), unknown).unknownEvents).toBe(1);
 });
 

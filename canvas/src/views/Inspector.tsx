@@ -22,6 +22,7 @@ import { useStanding } from "./useStanding";
 
 const About = later(() => import("./AgentTabs").then((found) => found.About));
 const PromptTab = later(() => import("../prompts/PromptPanel").then((found) => found.PromptTab));
+const ThreadsTab = later(() => import("../threads").then((found) => found.ThreadsTab));
 const WorkTab = later(() => import("./AgentTabs").then((found) => found.WorkTab));
 
 interface Props {
@@ -82,6 +83,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
                 </>
               ),
             },
+            { name: "threads", label: "Threads" },
             { name: "prompt", label: "Prompt" },
             { name: "about", label: "About" },
           ]}
@@ -91,6 +93,7 @@ export function Inspector({ workspaceId, tab, onTab, onClose }: Props) {
           {tab === "chat" && <Conversation workspaceId={workspaceId} />}
           <Suspense fallback={<Notice icon="clock" title="Opening…" />}>
             {tab === "work" && <WorkTab workspaceId={workspaceId} />}
+            {tab === "threads" && <ThreadsTab key={workspaceId} workspaceId={workspaceId} />}
             {tab === "prompt" && <PromptTab key={workspaceId} workspaceId={workspaceId} />}
             {tab === "about" && <About workspace={workspace} />}
           </Suspense>

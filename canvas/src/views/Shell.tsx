@@ -28,6 +28,7 @@ import { useAttention } from "./useAttention";
 // The first script of the page holds what is seen first; what is large and seldom needed comes when it is gone to.
 const InboxView = later(() => import("../approvals/InboxView").then((found) => found.InboxView));
 const PromptView = later(() => import("../prompts/PromptView").then((found) => found.PromptView));
+const ThreadView = later(() => import("../threads").then((found) => found.ThreadView));
 const Notifier = later(() => import("./Notifier").then((found) => found.Notifier));
 const ConnectView = later(() => import("./ConnectView").then((found) => found.ConnectView));
 const ProblemsView = later(() => import("./ProblemsView").then((found) => found.ProblemsView));
@@ -118,6 +119,8 @@ function View() {
       return <InboxView place={place} />;
     case "prompt":
       return <PromptView key={place.workspaceId} workspaceId={place.workspaceId} />;
+    case "thread":
+      return <ThreadView key={place.id} id={place.id} tab={place.tab} />;
     case "problems":
       return <ProblemsView />;
     case "instructions":

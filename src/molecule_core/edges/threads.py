@@ -28,6 +28,7 @@ from molecule_core.threads.writer import ThreadWriter
 from molecule_core.wire.threadlog import Author, TextInput
 from molecule_core.wire.threads import (
     CloseWish,
+    CollabPage,
     EntryPage,
     ForkWish,
     Interrupt,
@@ -110,6 +111,7 @@ class ThreadEdge:
             Route("GET", f"{one}/items", self.items, see, "The log of a thread", None, EntryPage),
             Route("GET", f"{one}/sight", self.sight, see, "What the model will see", None, Sight),
             Route("GET", f"{one}/tree", self.tree, see, "The tree of a thread", None, TreeView),
+            Route("GET", f"{one}/collab", self.collab, see, "Calls and letters of its tree", None, CollabPage),
             Route("POST", f"{one}/turns", self.turn, drive, "Give input", TurnStart, turn, 202, counts=SENDING),
             Route("POST", f"{one}/compact", self.compact, drive, "Have it summed up", None, turn, 202),
             Route("POST", f"{one}/interrupt", self.interrupt, drive, "Stop its turn", Interrupt, item, bare=True),
@@ -278,6 +280,11 @@ class ThreadEdge:
     async def tree(self, call: Call) -> Answer:
         """All threads of its tree, and what they use of the limits."""
         return json_answer(await self._reader.shown_tree(await self._found.seen(call)))
+
+    async def collab(self, call: Call) -> Answer:
+        """What the agents of its tree asked and wrote each other last, with receipts."""
+        thread = await self._found.seen(call)
+        return json_answer(await self._reader.collab(thread.root_id))
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

@@ -4,9 +4,9 @@ import msgspec
 from msgspec import Raw
 
 from molecule_core.ground.clock import rfc3339
-from molecule_core.threads.model import Line, Thread
+from molecule_core.threads.model import Line, Mail, Thread
 from molecule_core.wire.threadlog import EntryItem, Flag, ThreadStatus
-from molecule_core.wire.threads import BaseItem, ThreadItem
+from molecule_core.wire.threads import BaseItem, MailItem, ThreadItem
 
 
 def item_of(thread: Thread, flags: list[Flag], *, tree_tokens: int | None = None) -> ThreadItem:
@@ -63,4 +63,16 @@ def line_item(line: Line, text: str | None = None) -> EntryItem:
         at=rfc3339(line.at),
         type=line.type,
         entry=body,
+    )
+
+
+def mail_item(mail: Mail) -> MailItem:
+    """A letter with its receipt."""
+    return MailItem(
+        mail_id=mail.mail_id,
+        mail_type=mail.sort,
+        author_thread_id=mail.author_id,
+        receiver_thread_id=mail.receiver_id,
+        state=mail.state,  # type: ignore[arg-type]
+        sent_at=rfc3339(mail.sent_at),
     )

@@ -10,12 +10,12 @@ from molecule_core.ground.limits import Limits
 from molecule_core.store.database import Row, Store
 from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
-from molecule_core.threads.items import item_of, line_item
-from molecule_core.threads.model import Line, Thread, work_key
+from molecule_core.threads.items import item_of, line_item, mail_item
+from molecule_core.threads.model import Line, Mail, Thread, work_key
 from molecule_core.threads.rules import flags_of
 from molecule_core.threads.sight import layers_in, seen_of, sight, tokens_in
 from molecule_core.wire.threadlog import AgentStatus, BaseSet, EntryItem, entry_of
-from molecule_core.wire.threads import LayerItem, Sight, ThreadItem, ThreadView, TreeView, Work, WorkItem
+from molecule_core.wire.threads import CollabPage, LayerItem, Sight, ThreadItem, ThreadView, TreeView, Work, WorkItem
 
 OPEN, CLOSED = "open", "closed"
 STATES: tuple[AgentStatus | str, ...] = (
@@ -117,6 +117,13 @@ class ThreadReader:
         tokens = sum(each.tokens for each in tree)
         shown = [item_of(each, flags_of(each, tree), tree_tokens=tokens) for each in tree]
         return TreeView(shown, sum(each.open for each in below), len(below), tokens)
+
+    async def collab(self, root_id: str) -> CollabPage:
+        """What the agents of a tree asked and wrote each other last."""
+        wish = {"root_id": root_id, "count": self._limits.thread_rows}
+        calls = [Line(*row) for row in await self._store.rows("thread_calls_of_tree", wish)]
+        mail = [Mail.of(row) for row in await self._store.rows("thread_mail_of_tree", wish)]
+        return CollabPage([line_item(each) for each in reversed(calls)], [mail_item(each) for each in reversed(mail)])
 
     # -- logs ----------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ Trigger = Literal["user", "message", "mail", "wake", "review", "compact"]
 Ended = Literal["completed", "failed", "interrupted"]
 Flag = Literal["waiting_on_approval", "waiting_on_child_approval", "waiting_on_agents", "waiting_on_user_input"]
 MailType = Literal["NEW_TASK", "MESSAGE", "FINAL_ANSWER"]
+Receipt = Literal["accepted", "delivered", "answered", "failed"]
 Descendants = Literal["detach", "interrupt", "close"]
 AgentTool = Literal["spawn", "send", "followup", "wait", "interrupt", "close", "resume", "list"]
 AgentStatus = Literal["pending_init", "running", "interrupted", "completed", "errored", "shutdown", "not_found"]
@@ -392,4 +393,4 @@ class ThreadMail(Struct, frozen=True):
     author_thread_id: str | None
     receiver_thread_id: str
     root_id: str
-    state: Literal["accepted", "delivered", "answered", "failed"]
+    state: Receipt

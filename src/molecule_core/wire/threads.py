@@ -12,8 +12,10 @@ from molecule_core.wire.threadlog import (
     EngineEntry,
     EntryItem,
     Flag,
+    MailType,
     Position,
     Provenance,
+    Receipt,
     TextInput,
     ThreadKind,
     ThreadStatus,
@@ -135,6 +137,24 @@ class Sight(Struct, frozen=True):
     tokens: int
     last_ordinal: int
     stop: str | None = None
+
+
+class MailItem(Struct, frozen=True, kw_only=True):
+    """A letter between agents with its receipt; its text stands in the receiver's log once it is delivered."""
+
+    mail_id: str
+    mail_type: MailType
+    author_thread_id: str | None
+    receiver_thread_id: str
+    state: Receipt
+    sent_at: str
+
+
+class CollabPage(Struct, frozen=True):
+    """The last begins and ends of calls in all logs of a tree, and the last letters to its threads, oldest first."""
+
+    calls: list[EntryItem]
+    mail: list[MailItem]
 
 
 # -- what clients ask --------------------------------------------------------------------------------------------------

@@ -1,0 +1,89 @@
+/** Where a person says something to a thread: to the turn that runs, as a turn of its own, or whatever fits. What was typed
+ * stays until the server has it. */
+
+import { useId, useRef, useState, type KeyboardEvent } from "react";
+import { useDesk, useSettings } from "../app";
+import { Button } from "../parts/Button";
+import type { ThreadItem, TurnTaken } from "../wire";
+import { DeedProblem, useDeed } from "../views/useDeed";
+import css from "./Threads.module.css";
+import { pathOf } from "./useKnown";
+import { nameOf } from "./words";
+
+type Mode = "auto" | "queue" | "steer";
+
+export function Say({ thread }: { thread: ThreadItem }) {
+  const { api, drafts } = useDesk();
+  const { enterSends } = useSettings();
+  const { thread_id, turn_id, closed } = thread;
+  const draft = `thread.${thread_id}`;
+  const [words, setWords] = useState(() => drafts.read(draft));
+  const field = useRef<HTMLTextAreaElement>(null);
+  // The same words sent again are the same input: an answer that was lost does not say them twice.
+  const sent = useRef({ what: "", key: "" });
+  const deed = useDeed();
+  const hint = useId();
+  const change = (next: string): void => {
+    setWords(next);
+    drafts.write(draft, next);
+  };
+  const send = (mode: Mode): void => {
+    if (words.trim() === "" || deed.busy || closed) return;
+    const what = `${mode} ${words}`;
+    if (sent.current.what !== what) sent.current = { what, key: crypto.randomUUID() };
+    const expected = mode === "steer" ? { expected_turn_id: turn_id } : {};
+    deed.run(
+      () => api.ask<TurnTaken>("POST", pathOf(thread_id, "/turns"), { input: words, mode, key: sent.current.key, ...expected }),
+      ({ joined }) => (joined ? "It joined the turn that runs" : "It gets a turn of its own"),
+      () => {
+        sent.current = { what: "", key: "" };
+        if (field.current?.value === words) change("");
+        field.current?.focus();
+      },
+    );
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.key !== "Enter" || event.nativeEvent.isComposing) return;
+    if (event.shiftKey || (!enterSends && !(event.ctrlKey || event.metaKey))) return;
+    event.preventDefault();
+    send("auto");
+  };
+  const empty = words.trim() === "";
+  return (
+    <form
+      className={css.say}
+      onSubmit={(event) => {
+        event.preventDefault();
+        send("auto");
+      }}
+    >
+      <DeedProblem deed={deed} className={css.problem} />
+      <textarea
+        ref={field}
+        className={css.field}
+        rows={1}
+        aria-label={`Say something to ${nameOf(thread)}`}
+        aria-describedby={hint}
+        placeholder={closed ? "" : "Say something"}
+        value={words}
+        disabled={closed}
+        onChange={(event) => change(event.target.value)}
+        onKeyDown={onKey}
+      />
+      <div className={css.sayActs}>
+        <p id={hint} className={css.quiet}>
+          {closed ? "It is closed. Resume it to go on." : turn_id === null ? "It begins a turn." : "Send joins the turn that runs."}
+        </p>
+        <Button disabled={empty || closed || deed.busy} onClick={() => send("queue")} title="As a turn of its own, after those that wait">
+          Queue
+        </Button>
+        <Button disabled={empty || closed || deed.busy || turn_id === null} onClick={() => send("steer")} title="Into the turn that runs now, or not at all">
+          Steer
+        </Button>
+        <Button type="submit" kind="primary" icon="send" disabled={empty || closed || deed.busy}>
+          Send
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,109 @@
+import { act, fireEvent, screen, within } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+import { NoAnswer, Refusal } from "../live/api";
+import { Bench, settled } from "../views/testing";
+import type { EventFrame } from "../wire";
+import { ThreadsTab } from "./ThreadsTab";
+import { ThreadView } from "./ThreadView";
+
+type Item = Record<string, unknown>;
+
+function thread(id: string, more: Item = {}): Item {
+  return {
+    ...{ thread_id: id, workspace_id: "a", org_id: "org", root_id: "t1", parent_thread_id: null, forked_from: null, path: "root", nickname: `Talk ${id}` },
+    ...{ role: null, kind: "root", model: "small", effort: null, status: { type: "running", message: null }, active_flags: [], idle: false, closed: false },
+    ...{ turn_id: "turn", queued: [], turns: 1, tokens_used: 7, tree_tokens_used: 7, last_ordinal: 1, revision: 1 },
+    ...{ base: { version: 1, sha256: "s", provenance: { type: "prompt", source: "" }, item_id: "i", bytes: 1, tokens: 1 } },
+    ...{ created_at: "2026-03-01T10:00:00.000Z", updated_at: "2026-03-01T10:00:00.000Z" },
+    ...more,
+  };
+}
+
+const line = (ordinal: number, text: string): Item => ({ ordinal, item_id: `t1.${ordinal}`, turn_id: "turn", at: "2026-03-01T10:00:00.000Z", type: "agent_message", entry: { type: "agent_message", text } });
+
+function told(ordinal: number, entry: Item | null): EventFrame {
+  const payload = { thread_id: "t1", root_id: "t1", ordinal, type: "agent_message", turn_id: "turn", entry };
+  return { event: "THREAD_ITEM", workspace_id: "a", timestamp: "2026-03-01T10:00:01.000Z", payload, entity: { kind: "thread", id: "t1", rev: ordinal } } as unknown as EventFrame;
+}
+
+/** A server of one thread whose log is `lines`. */
+function opened(lines: Item[], answers: (path: string) => unknown = () => undefined): { made: Bench; asked: string[] } {
+  const made = new Bench();
+  made.server.do({ verb: "create", id: "a", parent: null });
+  made.load();
+  const asked: string[] = [];
+  vi.spyOn(made.api, "ask").mockImplementation((method, path) => {
+    asked.push(`${method} ${path}`);
+    const given = answers(path);
+    if (given instanceof Error) return Promise.reject(given);
+    if (given !== undefined) return Promise.resolve(given as never);
+    const last = { last_ordinal: lines.length };
+    if (path.endsWith("/tree")) return Promise.resolve({ threads: [thread("t1", last)], live: 0, lifetime: 0, tokens: 7 } as never);
+    if (path.endsWith("/collab")) return Promise.resolve({ calls: [], mail: [] } as never);
+    const after = /after=(\d+)/.exec(path);
+    if (after !== null) return Promise.resolve({ items: lines.slice(Number(after[1])), reached_end: true } as never);
+    return Promise.resolve(thread("t1", { ...last, base_instructions: "b", layers: [] }) as never);
+  });
+  return { made, asked };
+}
+
+const words = (): (string | null)[] => [...document.querySelectorAll("[data-said] p:last-child")].map((each) => each.textContent);
+
+test("what is heard is shown at once; what was missed, or was too large to tell, is read", async () => {
+  const lines = [line(1, "one")];
+  const { made, asked } = opened(lines);
+  made.show(<ThreadView id="t1" tab="said" />);
+  await settled();
+  expect(words()).toEqual(["one"]);
+  asked.length = 0;
+  lines.push(line(2, "two <b>"));
+  act(() => made.desk.threadNews.set([told(2, { type: "agent_message", text: "two <b>" })]));
+  expect([words(), asked]).toEqual([["one", "two <b>"], []]);
+  lines.push(line(3, "three"), line(4, "four"));
+  for (let times = 0; times < 5; times += 1) act(() => made.desk.threadNews.set([told(4, null)]));
+  await settled();
+  await settled();
+  expect(asked.filter((each) => each.endsWith("/tree"))).toHaveLength(2); // one at a time, and once more for the rest
+  expect(words()).toEqual(["one", "two <b>", "three", "four"]);
+  lines.push(line(5, "five"));
+  act(() => made.desk.threadNews.set([]));
+  await settled();
+  expect(words().at(-1)).toBe("five");
+});
+
+test("input that has no answer stays, and is sent again as the same input", async () => {
+  const bodies: Item[] = [];
+  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new NoAnswer("The server did not answer.") : undefined));
+  const ask = vi.mocked(made.api.ask);
+  made.show(<ThreadView id="t1" tab="said" />);
+  await settled();
+  const field = screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
+  fireEvent.change(field, { target: { value: "Mind the step" } });
+  for (let times = 0; times < 2; times += 1) {
+    fireEvent.click(screen.getByRole("button", { name: "Steer" }));
+    await settled();
+    bodies.push(ask.mock.calls.findLast(([, path]) => path.endsWith("/turns"))?.[2] as Item);
+  }
+  expect(screen.getByRole("alert").textContent).toBe("The server did not answer.");
+  expect(field.value).toBe("Mind the step");
+  expect(bodies[0]).toMatchObject({ input: "Mind the step", mode: "steer", expected_turn_id: "turn" });
+  expect(bodies[1]).toEqual(bodies[0]);
+});
+
+test("a list is paged, filtered, and keeps what it shows when older ones cannot be read", async () => {
+  const { made, asked } = opened([], (path) => {
+    if (path.includes("before=t9")) return new Refusal(500, null, "Try again later.");
+    return path.includes("/threads?") ? { threads: [thread("t9", { created_at: "2026-03-02T10:00:00.000Z", idle: true })], reached_end: false } : undefined;
+  });
+  made.show(<ThreadsTab workspaceId="a" />);
+  await settled();
+  const list = screen.getByRole("list", { name: "Threads" });
+  expect(within(list).getAllByRole("link").map((each) => each.textContent)).toEqual(["Talk t9"]);
+  fireEvent.click(screen.getByRole("button", { name: "Show older ones" }));
+  await settled();
+  expect(screen.getByRole("alert").textContent).toBe("Try again later.");
+  expect(within(list).getAllByRole("link")).toHaveLength(1);
+  fireEvent.click(screen.getByRole("radio", { name: "Closed" }));
+  await settled();
+  expect(asked.at(-1)).toBe("GET /workspaces/a/threads?limit=50&state=closed");
+});

@@ -1,0 +1,92 @@
+/** Reads what is known of threads, and keeps it as news come. What was missed is read again. */
+
+import { useEffect, useState } from "react";
+import { useDesk } from "../app";
+import { useAsked } from "../instructions/useAsked";
+import type { Api } from "../live/api";
+import { createStore, useStored, type Store } from "../state/store";
+import type { CollabPage, EntryPage, ThreadPage, TreeView } from "../wire";
+import { heard, isWhole, lastOf, NOTHING, withCollab, withLines, withThreads, type Known, type Scope } from "./fold";
+import { useOneAtATime } from "./useOneAtATime";
+
+export interface Followed {
+  known: Known;
+  isRead: boolean;
+  problem: string | null;
+  reread: () => void;
+  book: Store<Known>;
+}
+
+/** `read` reads all again and writes it into the book. */
+export function useKnown(scope: Scope, read: (book: Store<Known>) => Promise<void>): Followed {
+  const { threadNews } = useDesk();
+  const [book] = useState(() => createStore<Known>(NOTHING));
+  const [turn, setTurn] = useState(0);
+  const about = JSON.stringify(scope);
+  useEffect(
+    () =>
+      threadNews.subscribe(() => {
+        const frames = threadNews.get();
+        if (frames.length === 0) setTurn((before) => before + 1);
+        else book.update((known) => heard(known, frames, JSON.parse(about) as Scope));
+      }),
+    [threadNews, book, about],
+  );
+  const known = useStored(book);
+  const readOnce = useOneAtATime(async () => {
+    await read(book);
+    return true;
+  });
+  const { value, problem, reread } = useAsked(readOnce, `${turn} ${known.gaps}`);
+  return { known, isRead: value !== null, problem, reread: () => void reread(), book };
+}
+
+const PAGE = 200;
+/** More is not read at once; the rest is at a press of a button. */
+const MOST_PAGES = 20;
+
+export function pathOf(threadId: string, what = ""): string {
+  return `/threads/${encodeURIComponent(threadId)}${what}`;
+}
+
+/** Reads a tree, what its agents do with each other, and the end of one thread's log or what is new of it. */
+export async function readTree(api: Api, threadId: string, book: Store<Known>): Promise<void> {
+  const [tree, collab] = await Promise.all([api.ask<TreeView>("GET", pathOf(threadId, "/tree")), api.ask<CollabPage>("GET", pathOf(threadId, "/collab"))]);
+  book.update((known) => withCollab(withThreads(known, tree.threads), collab));
+  const log = book.get().logs.get(threadId);
+  const last = book.get().threads.get(threadId)?.last_ordinal ?? 0;
+  await readLines(api, threadId, book, log === undefined ? Math.max(0, last - PAGE) : lastOf(log));
+}
+
+async function readLines(api: Api, threadId: string, book: Store<Known>, from: number): Promise<void> {
+  let after = from;
+  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+    const page = await api.ask<EntryPage>("GET", pathOf(threadId, `/items?after=${after}&limit=${PAGE}`));
+    book.update((known) => withLines(known, threadId, { after, lines: page.items }));
+    const log = book.get().logs.get(threadId);
+    if (page.reached_end && (log === undefined || isWhole(log))) return;
+    after = page.items.at(-1)?.ordinal ?? after;
+    if (page.reached_end) return;
+  }
+}
+
+/** Reads the page before what is there. */
+export async function readEarlier(api: Api, threadId: string, book: Store<Known>): Promise<void> {
+  const before = book.get().logs.get(threadId)?.from ?? 0;
+  const after = Math.max(0, before - PAGE);
+  if (before === 0) return;
+  const page = await api.ask<EntryPage>("GET", pathOf(threadId, `/items?after=${after}&limit=${before - after}`));
+  book.update((known) => withLines(known, threadId, { after, lines: page.items }));
+}
+
+const THREADS = 50;
+
+/** Reads a page of a workspace's threads; whether there is none behind it. */
+export async function readThreads(api: Api, workspaceId: string, book: Store<Known>, wish: { state: string | null; before: string | null }): Promise<boolean> {
+  const query = new URLSearchParams({ limit: String(THREADS) });
+  if (wish.state !== null) query.set("state", wish.state);
+  if (wish.before !== null) query.set("before", wish.before);
+  const page = await api.ask<ThreadPage>("GET", `/workspaces/${encodeURIComponent(workspaceId)}/threads?${query.toString()}`);
+  book.update((known) => withThreads(known, page.threads));
+  return page.reached_end;
+}
