@@ -71,6 +71,8 @@ async def json_targets(server: Running) -> list[Target]:
     person = await server.admin.post(f"/orgs/{org}/people", {"name": "Somebody"})
     owed, done = await _owed(server, seat), await _done(server, seat)
     approval = await _to_decide(server, seat)
+    told = {"sections": [], "trigger": {"kind": "start"}, "hash": "0", "tokens": 0, "budget": 1}
+    await seat.api.put(f"/workspaces/{seat.id}/prompt", told)
     return [
         Target(
             route=route,
@@ -83,6 +85,7 @@ async def json_targets(server: Running) -> list[Target]:
                 activity_id=owed[2].id,
                 delegation_id=done.about.get(route.path, done.id),
                 approval_id=approval,
+                **_names_of(done.talks.get(route.path)),
             ),
             token=seat.token if WORKSPACE in route.who.kinds else ADMIN_TOKEN,
             seat=seat,
@@ -111,6 +114,15 @@ class Done(NamedTuple):
     """Another one, that the seat only recorded."""
     about: dict[str, str]
     """Of routes that are about another one than that: which."""
+    talks: dict[str, "Talk"]
+    """A thread for every route about one."""
+
+
+class Talk(NamedTuple):
+    """A thread, claimed by an engine, and its turn."""
+
+    id: str
+    turn: str
 
 
 async def _done(server: Running, seat: Seat) -> Done:
@@ -127,7 +139,25 @@ async def _done(server: Running, seat: Seat) -> Done:
     given = (await worker.api.post(f"/workspaces/{worker.id}/delegate", own))["delegation_id"]
     about = {"/workspaces/{id}/delegations/{delegation_id}/update": "recorded"}
     about |= {f"{one}/{{delegation_id}}/status": given for one in ("/delegations", "/workspaces/{id}/delegations")}
-    return Done(told["delegation_id"], body, recorded, about)
+    talks = {each.path: await _talk(seat, each.path) for each in server.server.routes.rows if _is_of_a_thread(each)}
+    return Done(told["delegation_id"], body, recorded, about, talks)
+
+
+def _is_of_a_thread(route: Route) -> bool:
+    return route.takes is not None and "{thread_id}" in route.path
+
+
+async def _talk(seat: Seat, path: str) -> Talk:
+    """A thread whose turn runs, and which has an agent below it. That of `resume` rests, as it must."""
+    start = {"base_instructions": "Be kind.", "input": "hello", "nickname": "talk"}
+    thread = await seat.api.post(f"/workspaces/{seat.id}/threads", start)
+    one, turn = f"/threads/{thread['thread_id']}", thread["queued"][0]
+    await seat.api.post(f"{one}/claim", {"owner": "an engine"})
+    await seat.api.post(f"{one}/turns/{turn}/begin", {"generation": 1})
+    await seat.api.post(f"{one}/agents/spawn", {"call_id": "kid", "task_name": "kid", "message": "help"})
+    if path.endswith("/resume"):
+        await seat.api.post(f"{one}/turns/{turn}/end", {"generation": 1, "status": "completed"})
+    return Talk(thread["thread_id"], turn)
 
 
 async def _to_decide(server: Running, seat: Seat) -> str:
@@ -147,6 +177,10 @@ async def _owed(server: Running, seat: Seat) -> list[Owed]:
     return [Owed(each["activity_id"], each["handle"]) for each in found["obligations"]]
 
 
+def _names_of(talk: Talk | None) -> dict[str, str]:
+    return {} if talk is None else {"thread_id": talk.id, "turn_id": talk.turn}
+
+
 def _filled(path: str, **values: str) -> str:
     for name, value in values.items():
         path = path.replace(f"{{{name}}}", value)
@@ -155,7 +189,25 @@ def _filled(path: str, **values: str) -> str:
 
 def valid_body(route: Route, seat: Seat, owed: list[Owed], done: Done) -> dict[str, Any]:
     """The least that a route takes."""
+    talk = done.talks.get(route.path)
     bodies: dict[str, dict[str, Any]] = {
+        "/workspaces/{id}/threads": {"base_instructions": "Be kind."},
+        "/threads/{thread_id}/turns": {"input": "and this"},
+        "/threads/{thread_id}/interrupt": {},
+        "/threads/{thread_id}/close": {},
+        "/threads/{thread_id}/resume": {},
+        "/threads/{thread_id}/fork": {},
+        "/threads/{thread_id}/claim": {"owner": "an engine"},
+        "/threads/{thread_id}/release": {"generation": 1},
+        "/threads/{thread_id}/entries": {"generation": 1, "turn_id": talk.turn if talk else "", "entries": []},
+        "/threads/{thread_id}/turns/{turn_id}/begin": {"generation": 1},
+        "/threads/{thread_id}/turns/{turn_id}/end": {"generation": 1, "status": "completed"},
+        "/threads/{thread_id}/agents/spawn": {"call_id": "one", "task_name": "one", "message": "help"},
+        **{
+            f"/threads/{{thread_id}}/agents/{act}": {"call_id": "one", "target": "kid", "message": "more"}
+            for act in ("send", "followup", "interrupt", "close", "resume")
+        },
+        "/threads/{thread_id}/agents/wait": {"call_id": "one", "targets": ["kid"], "timeout": 1},
         "/orgs": {"name": f"Org {next(_numbers)}"},
         "/orgs/{org_id}/people": {"name": "Somebody"},
         "/orgs/{org_id}/login-links": {},

@@ -39,6 +39,18 @@ _APPROVAL = "/workspaces/{id}/approvals/{approval_id}"
 _DRAFT = "/workspaces/{id}/messages/{activity_id}/draft"
 _CHOSEN, _TEMPLATES = "/cp/admin/workspace/{id}/instruction-template", "/orgs/{org_id}/instruction-templates"
 _TEMPLATE = f"{_TEMPLATES}/{{template_id}}"
+_AGENTS = {"call_id": "one", "target": "root", "targets": ["root"], "message": "hi", "task_name": "one"}
+THREAD_BODIES: dict[str, dict[str, Any] | None] = {
+    **{each: {} for each in ("interrupt", "close", "resume", "fork")},
+    "turns": {"input": "hi"},
+    "compact": None,
+    "claim": {"owner": "an engine"},
+    "release": {"generation": 1},
+    "entries": {"generation": 1, "turn_id": UNKNOWN, "entries": []},
+    "turns/{turn_id}/begin": {"generation": 1},
+    "turns/{turn_id}/end": {"generation": 1, "status": "completed"},
+    **{f"agents/{each}": _AGENTS for each in ("spawn", "send", "followup", "wait", "interrupt", "close", "resume")},
+}
 RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/health"): Rule(set()),
     ("GET", "/ready"): Rule(set()),
@@ -121,6 +133,17 @@ RULES: dict[tuple[str, str], Rule] = {
     ("PUT", "/workspaces/{id}/shared-context"): Rule({"workspace"}, "own", VIEWER, "path", {"files": []}),
     ("GET", "/workspaces/{id}/prompt"): Rule(EVERYBODY, "own", VIEWER, "path", None, (404, "no_prompt_yet")),
     ("PUT", "/workspaces/{id}/prompt"): Rule({"workspace"}, "own", VIEWER, "path", {"sections": []}),
+    ("GET", "/workspaces/{id}/threads"): Rule(EVERYBODY, "own", VIEWER, "path"),
+    ("POST", "/workspaces/{id}/threads"): Rule(EVERYBODY, "own", OPERATOR, "path", {"base_instructions": "hi"}),
+    ("GET", "/workspaces/{id}/threads/work"): Rule({"workspace"}, "own", VIEWER, "path"),
+    **{
+        ("GET", f"/threads/{{thread_id}}{each}"): Rule(EVERYBODY, behind=NOT_THERE)
+        for each in ("", "/items", "/sight", "/tree", "/collab", "/agents")
+    },
+    **{
+        ("POST", f"/threads/{{thread_id}}/{each}"): Rule(EVERYBODY, role=OPERATOR, body=body, behind=NOT_THERE)
+        for each, body in THREAD_BODIES.items()
+    },
     ("GET", "/approvals"): Rule(PEOPLE),
     ("GET", "/approvals/pending"): Rule(PEOPLE),
     ("GET", "/workspaces/{id}/approvals"): Rule(EVERYBODY, "own", VIEWER, "path"),
