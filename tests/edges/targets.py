@@ -72,7 +72,7 @@ async def json_targets(server: Running) -> list[Target]:
     owed, done = await _owed(server, seat), await _done(server, seat)
     approval = await _to_decide(server, seat)
     told = {"sections": [], "trigger": {"kind": "start"}, "hash": "0", "tokens": 0, "budget": 1}
-    await seat.api.put(f"/workspaces/{seat.id}/prompt", told)
+    await seat.api.call("PUT", f"/workspaces/{seat.id}/prompt", body=told)
     return [
         Target(
             route=route,

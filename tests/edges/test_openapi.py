@@ -123,6 +123,8 @@ async def test_a_route_that_reads_a_body_says_so(document: dict[str, Any]) -> No
     assert silent <= {"/workspaces/{id}/a2a", *BODYLESS}
     optional = {path for path, operation in posts.items() if operation.get("requestBody", {}).get("required") is False}
     assert optional == {
+        "/workspaces/{id}/threads",
+        *(f"/threads/{{thread_id}}/{act}" for act in ("interrupt", "close", "fork", "resume")),
         "/workspaces/{id}/external/rotate",
         "/workspaces/{id}/approvals/{approval_id}/withdraw",
         "/workspaces/{id}/messages/{activity_id}/draft/send",

@@ -3,10 +3,10 @@
 Above: the slice of threads, its edge, engines. Below: nothing.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 Origin = Literal["override", "stored", "prompt", "inherited", "role", "review"]
 ThreadKind = Literal["root", "spawned", "review", "fork"]
@@ -20,6 +20,9 @@ Descendants = Literal["detach", "interrupt", "close"]
 AgentTool = Literal["spawn", "send", "followup", "wait", "interrupt", "close", "resume", "list"]
 AgentStatus = Literal["pending_init", "running", "interrupted", "completed", "errored", "shutdown", "not_found"]
 Outcome = Literal["ended", "timed_out", "unknown", "interrupted", "source_lost"]
+
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+"""A number of things, as far as JSON carries it exactly."""
 
 
 class Provenance(Struct, frozen=True, omit_defaults=True):
@@ -261,7 +264,7 @@ class Compaction(Struct, frozen=True, tag_field="type", tag="compaction"):
     """The model sees the summary in place of all up to an ordinal."""
 
     summary: str
-    upto: int
+    upto: Count
     kind: Literal["manual", "automatic"]
 
 
@@ -269,8 +272,8 @@ class Usage(Struct, frozen=True, tag_field="type", tag="usage"):
     """Tokens that a request has cost. The same `record_key` counts once."""
 
     record_key: str
-    input: int
-    output: int
+    input: Count
+    output: Count
 
 
 class StatusNote(Struct, frozen=True, tag_field="type", tag="status"):

@@ -209,7 +209,7 @@ class Overrides(Struct, frozen=True, kw_only=True):
 class ForkWish(Overrides, frozen=True, kw_only=True):
     """A thread that goes on from another one. `position`: the last ordinal that it sees; none: all of it."""
 
-    position: Annotated[int, Meta(ge=1)] | None = None
+    position: Annotated[int, Meta(ge=1, le=1 << 53)] | None = None
     nickname: str = ""
     key: str | None = None
 
@@ -272,7 +272,7 @@ class Append(Struct, frozen=True, kw_only=True):
     turn_id: str
     entries: list[EngineEntry] = []
     key: str | None = None
-    seen: int | None = None
+    seen: Annotated[int, Meta(ge=0, le=1 << 53)] | None = None
 
 
 class Appended(Struct, frozen=True):
@@ -291,7 +291,7 @@ class EndTurn(Struct, frozen=True, kw_only=True):
     status: Ended
     error: str | None = None
     final: str | None = None
-    seen: int | None = None
+    seen: Annotated[int, Meta(ge=0, le=1 << 53)] | None = None
 
 
 class WorkItem(Struct, frozen=True):
@@ -328,7 +328,7 @@ class AgentCall(Struct, frozen=True, kw_only=True):
     base_instructions: Text | None = None
     model: str | None = None
     effort: str | None = None
-    fork_turns: Literal["none", "all"] | Annotated[int, Meta(ge=1)] = "none"
+    fork_turns: Literal["none", "all"] | Annotated[int, Meta(ge=1, le=1 << 53)] = "none"
     workspace_id: str | None = None
     wake: Wake = "wake"
     mode: Literal["any", "all"] = "any"
