@@ -235,7 +235,7 @@ def test_the_six_parts_come_in_their_order_each_with_its_source() -> None:
 @requirement("SP6")
 def test_a_smaller_budget_shortens_skills_then_descriptions_then_the_list_and_says_so() -> None:
     peers, seen = crowd(200), []
-    for budget in range(30_000, 3000, -500):
+    for budget in range(30_000, 4500, -500):
         prompt = assemble(inputs(peers, home=Home(prompts=HOME.prompts, budget=budget)))
         intro = next(each for each in prompt.sections if each.kind == "peers")
         listed = [each for each in prompt.sections if each.kind == "peer"]
