@@ -317,9 +317,11 @@ class Server(Standing):
 
     def _prompts(self, org: OrgReader) -> tuple[PromptEdge, ThreadEdges]:
         """What agents' prompts are made of, and the threads that begin with them."""
-        limits, reader = self.settings.limits, PromptReader(self.store, org)
+        limits, made, reader = self.settings.limits, self.threads, PromptReader(self.store, org)
         writer = PromptWriter(self.store, org, clock=self._clock, limits=limits)
-        return PromptEdge(writer, reader, limits=limits), ThreadEdges(self.threads, reader, org, limits=limits)
+        hands = made.writer, made.engines, made.agents, made.waits
+        threads = ThreadEdges(hands, made.reader, reader, org, limits=limits)
+        return PromptEdge(writer, reader, limits=limits), threads
 
     def _operations(
         self, org: OrgReader, messages: MessageReader, counted: MessageMeter, refused: RouteMeter

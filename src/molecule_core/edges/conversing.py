@@ -10,17 +10,27 @@ from molecule_core.edges.threads import ThreadEdge
 from molecule_core.ground.limits import Limits
 from molecule_core.org.reader import OrgReader
 from molecule_core.prompts.reader import PromptReader
-from molecule_core.threads.hands import Threads
+from molecule_core.threads.reader import ThreadReader
+from molecule_core.threads.spawning import AgentWriter
+from molecule_core.threads.turning import EngineWriter
+from molecule_core.threads.waiting import Waits
+from molecule_core.threads.writer import ThreadWriter
+
+Hands = tuple[ThreadWriter, EngineWriter, AgentWriter, Waits]
+"""Who changes threads: for clients, for engines, for agents, and who waits."""
 
 
 class ThreadEdges:
     """Every route about a thread."""
 
-    def __init__(self, made: Threads, prompts: PromptReader, org: OrgReader, *, limits: Limits) -> None:
+    def __init__(
+        self, hands: Hands, reader: ThreadReader, prompts: PromptReader, org: OrgReader, *, limits: Limits
+    ) -> None:
+        writer, engines, agents, waits = hands
         self._edges = (
-            ThreadEdge(made.writer, made.reader, prompts, org, limits=limits),
-            EngineEdge(made.engines, made.reader, org, limits=limits),
-            AgentEdge(made.agents, made.waits, made.reader, org, limits=limits),
+            ThreadEdge(writer, reader, prompts, org, limits=limits),
+            EngineEdge(engines, reader, org, limits=limits),
+            AgentEdge(agents, waits, reader, org, limits=limits),
         )
 
     def routes(self) -> list[Route]:
