@@ -10,6 +10,7 @@ import pytest
 from molecule_core.agent.config import read_configuration
 from molecule_core.agent.engine import Engine
 from molecule_core.client.calling import Caller
+from molecule_core.edges import mcp_host
 from molecule_core.edges.routes import WORKSPACE
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
@@ -237,3 +238,10 @@ async def test_eight_agents_of_two_organisations_answer_at_the_origin_of_each_me
         chat = await people[number % 2].get(f"/workspaces/{seat.id}/chat-history")
         said = sorted(each["content"] for each in chat["messages"] if each["role"] == "agent")
         assert said == [f"{seat.name} heard {k} for {seat.name}" for k in range(5)]
+
+
+@requirement("TH10")
+@pytest.mark.parametrize(("status", "nothing"), [("inProgress", True), ("completed", False), ("interrupted", False)])
+def test_a_server_that_is_being_closed_keeps_no_end_of_a_wait_from_who_waited(status: str, nothing: bool) -> None:
+    path = "/threads/t/agents/wait"
+    assert mcp_host._held_for_nothing({"call": {"status": status}}, None, path) is nothing
