@@ -541,6 +541,7 @@ CREATE TABLE approvals (
     PRIMARY KEY (org_id, id)
 );
 CREATE INDEX approvals_by_requester ON approvals (workspace_id, created_at, id);
+CREATE INDEX approvals_by_age ON approvals (org_id, created_at, id);
 CREATE INDEX approvals_open ON approvals (org_id, created_at, id) WHERE open = 1;
 CREATE INDEX approvals_of_task ON approvals (org_id, task_id) WHERE open = 1 AND task_id IS NOT NULL;
 CREATE INDEX approvals_by_hash ON approvals (workspace_id, action_hash);
