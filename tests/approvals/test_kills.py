@@ -19,7 +19,8 @@ from tests.requirements import requirement
 
 pytestmark = pytest.mark.parametrize("moment", [BEFORE, COMMIT, BEHIND])
 INSERT, SAVE = "INSERT INTO approvals", "UPDATE approvals SET"
-LEVEL_SECONDS = 2
+LEVEL_SECONDS, LONG = 2, 600
+"""A level that ends by the clock, and one that no slow machine sees the end of."""
 
 
 class Agent(NamedTuple):
@@ -64,12 +65,14 @@ class Place:
         self.fall = state.parent / "fall"
         self._state = state
         self._port = port
+        self.level = LONG
+        """How long each level has, in seconds."""
         self.agents: list[Agent] = []
 
     @asynccontextmanager
     async def life(self) -> AsyncIterator[tuple[Process, Api]]:
         """A server that can be told where to fall, and the one who may do everything there."""
-        more = {"FALL": str(self.fall), "MOLECULE_LIMIT_APPROVAL_LEVEL_SECONDS": str(LEVEL_SECONDS)}
+        more = {"FALL": str(self.fall), "MOLECULE_LIMIT_APPROVAL_LEVEL_SECONDS": str(self.level)}
         env = environment(self._state, self._port, **more)
         async with started(sys.executable, "-m", "tests.approvals.falling", "serve", env=env) as server:
             await server.says(LISTENS)
@@ -171,6 +174,7 @@ async def _taken(agent: Agent, place: str, body: dict[str, str]) -> bool:
 
 @requirement("Q2", "Q5", "P1")
 async def test_a_level_that_ends_by_the_clock_ends_once_and_the_next_one_is_asked(house: Place, moment: str) -> None:
+    house.level = LEVEL_SECONDS
     async with house.life() as (server, _):
         _, _, ops = house.agents
         item = await ops.asks()
