@@ -57,7 +57,10 @@ HOUSE = (
     Row("edges.{live,events}", (*EDGES, "store.journal")),
     Row("edges.{instructions,agent_docs}", (*EDGES, "instructions.{language,layer,render}")),
     Row("edges.previews", (*EDGES, "instructions.{checking,layer,render}", "messages.handles")),
-    Row("edges.{threads,engines,agents,conversing}", (*EDGES, "edges", "threads.{bases,calling,spawning,turning,waiting}")),
+    Row(
+        "edges.{threads,engines,agents,conversing}",
+        (*EDGES, "edges", "threads.{bases,calling,spawning,turning,waiting}"),
+    ),
     Row("edges.figures", (*EDGES, "instructions.trials", "messages.measuring")),
     Row("edges.files", (*EDGES, "messages.{attachments,filing}")),
     Row(

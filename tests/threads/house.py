@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from molecule_core.client.api import Api, ApiError
 from tests.clocks import FakeClock
-from tests.journeys.patience import bounded, refused
+from tests.journeys.patience import bounded, eventually, refused
 from tests.running import Running, Seat
 
 Item = dict[str, Any]
@@ -36,6 +36,12 @@ class House(NamedTuple):
     async def types(self, thread: Item) -> list[str]:
         """What stands in its log, in words."""
         return [each["type"] for each in await self.log(thread)]
+
+    async def until_it_waits(self, thread: Item, call_id: str) -> None:
+        """Until its log says that this wait has begun."""
+        await eventually(
+            lambda: self.log(thread), lambda log: ("wait", call_id) in [told(e) for e in log if e["type"] == "collab"]
+        )
 
 
 class Engine:
@@ -85,6 +91,11 @@ class Engine:
         await self.adds(said(answer))
         await self.ends(final=answer)
         return seen
+
+
+def told(line: Item) -> tuple[str, str]:
+    """Which tool a line of collaboration is about, and by which call."""
+    return line["entry"]["tool"], line["entry"]["call_id"]
 
 
 def said(text: str) -> Item:

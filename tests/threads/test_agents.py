@@ -83,9 +83,8 @@ async def test_a_wait_tells_each_end_once_and_a_user_ends_it_at_once(house: Hous
     assert [each.get("message") for each in call["agents"] if each.get("outcome") == "ended"] == ["second"]
     assert await act(ops.api, thread, "wait", "w2", targets=["one", "two"]) == call
     waiting = asyncio.ensure_future(act(ops.api, thread, "wait", "w3", targets=["one"], timeout=3600))
-    flags = []
-    while "waiting_on_agents" not in flags:
-        flags = (await house.reads(thread))["active_flags"]
+    await house.until_it_waits(thread, "w3")
+    assert "waiting_on_agents" in (await house.reads(thread))["active_flags"]
     assert (await turn(house.person, thread, "Stop waiting"))["joined"]
     call = await waiting
     assert (call["status"], call["reason"]) == ("interrupted", "there is new input from the user")
@@ -105,15 +104,13 @@ async def test_waits_time_out_lose_sources_and_refuse_with_an_end_of_their_own(h
     waiting = asyncio.ensure_future(
         act(ops.api, thread, "wait", "w2", targets=["one", "nobody"], mode="all", timeout=0.1)
     )
-    while ("wait", "w2", "inProgress") not in calls(await house.log(thread)):
-        pass
+    await house.until_it_waits(thread, "w2")
     await house.clock.advance(1.1)
     call = await waiting
     assert (call["timed_out"], call["clamped"].startswith("timeout 0.1 s")) == (True, True)
     assert [each["outcome"] for each in call["agents"]] == ["timed_out", "unknown"]
     waiting = asyncio.ensure_future(act(ops.api, thread, "wait", "w3", targets=["one"]))
-    while ("wait", "w3", "inProgress") not in calls(await house.log(thread)):
-        pass
+    await house.until_it_waits(thread, "w3")
     await house.person.post(f"/threads/{child['thread_id']}/interrupt")
     call = await waiting
     assert [(each["outcome"], each["status"]) for each in call["agents"]] == [("interrupted", "interrupted")]

@@ -169,14 +169,12 @@ async def test_a_wait_for_an_agent_that_goes_is_an_error_and_no_end(house: House
     spawn = await ops.api.post(f"{where}/spawn", {"call_id": "s", "task_name": "one", "message": "do"})
     child = spawn["call"]["new_thread_id"]
     waiting = asyncio.ensure_future(ops.api.post(f"{where}/wait", {"call_id": "w", "targets": ["one"], "timeout": 9}))
-    while "waiting_on_agents" not in (await house.reads(thread))["active_flags"]:
-        pass
+    await house.until_it_waits(thread, "w")
     await house.person.post(f"/threads/{child}/close")
     answer = await waiting
     assert [(e["outcome"], e["status"]) for e in answer["call"]["agents"]] == [("ended", "shutdown")]
     waiting = asyncio.ensure_future(ops.api.post(f"{where}/wait", {"call_id": "v", "targets": ["one"], "timeout": 9}))
-    while "waiting_on_agents" not in (await house.reads(thread))["active_flags"]:
-        pass
+    await house.until_it_waits(thread, "v")
     await _retention_takes(house, child)
     assert await code(waiting) == (409, "source_lost")
 
