@@ -18,6 +18,7 @@ import msgspec
 
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.demo.hosted import host
+from molecule_core.demo.inprocess import EngineEnded, drive
 from molecule_core.demo.mail import approval_of, card_of, message_of, peer_of
 from molecule_core.demo.mcp import ServerEnded
 from molecule_core.demo.mind import Reaction, State, begun, forbidden, react, refused, stands, tasks
@@ -278,6 +279,11 @@ async def _keep(posting: Posting) -> None:
             await keep(posting, clock, _say_seated, lease=HOSTED_LEASE_SECONDS, beat=BEAT_SECONDS)
         except BridgeEnded:
             raise SeatGone("`molecule bridge` has ended; what it says stands above") from None
+    if posting.seat.host == "agent":
+        try:
+            await drive(posting, clock, _say_seated, lease=HOSTED_LEASE_SECONDS, beat=BEAT_SECONDS)
+        except EngineEnded:
+            raise SeatGone("`molecule agent run` has ended; what it says stands above") from None
     async with Api(posting.url, posting.token) as api:
         agent = Pushed(posting, api, clock) if posting.seat.host == "push" else Agent(posting, api, clock)
         async with prompted(posting):

@@ -113,12 +113,14 @@ def _clean_seat(above: SeatPath, seat: Seat, limits: Limits) -> Seat:
 def _fault_of(seat: Seat) -> str:
     if seat.behaviour == "specialist" and seat.seat:
         return "is a specialist, who asks nobody, but has seats below it; make it a lead or a desk"
-    if seat.behaviour != "specialist" and seat.host != "none":
+    if seat.host == "agent" and (seat.behaviour != "lead" or seat.craft):
+        return 'has host = "agent", for which there is only the script of a lead without crafts; leave its host away'
+    if seat.behaviour != "specialist" and seat.host not in ("none", "agent"):
         return "asks others, which the demo's agents do without a host; leave its host away, or make it a specialist"
     if seat.stumbles and seat.host != "push":
         return 'stumbles, which only one with host = "push" can; nobody else is pushed to'
-    if seat.progress and seat.host in ("push", "stdout"):
-        return "says nothing while it works, since it has no tools; leave its progress away"
+    if seat.progress and seat.host in ("push", "stdout", "agent"):
+        return "says nothing while it works; leave its progress away"
     if not seat.seat and not seat.craft:
         return "has neither a craft nor seats below it, so it could answer nothing; give it a [[...craft]]"
     return ""
