@@ -26,7 +26,7 @@ from molecule_core.agent.engines.opening import Opened, Opener
 from molecule_core.agent.engines.patience import Patience
 from molecule_core.agent.engines.sampling import Sampler
 from molecule_core.agent.engines.settings import Budget, RunConfig
-from molecule_core.agent.engines.tooling import Toolbox
+from molecule_core.agent.engines.tooling import Call, Toolbox
 from molecule_core.agent.engines.turning import End
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids
@@ -153,7 +153,7 @@ async def test_a_call_is_in_the_log_before_it_is_run_and_every_request_is_the_lo
         chat = messages_of(request.items)
         assert chat == whole[: len(chat)] and chat[0]["content"] == BASE
     assert bench.threads.ended == [{"status": "completed", "final": "Nobody.", "seen": 9}]
-    assert [(name, call) for name, _, call in bench.ran] == [("list_peers", "c1")]
+    assert [name for name, _, _ in bench.ran] == ["list_peers"]
 
 
 @requirement("AR3")
@@ -343,3 +343,13 @@ async def test_what_was_approved_is_what_is_done_and_a_later_yes_is_good_for_the
     await bench.drive()
     assert [each.message for _, each, _ in bench.ran] == ["hi"]  # the other one is asked for anew, and not free
     assert [each[1] for each in bench.asked[:2]] == ["a1", "use"] and bench.asked[3][0] == "POST"
+
+
+@requirement("AR3")
+async def test_calls_of_two_threads_are_two_even_if_their_models_call_them_the_same() -> None:
+    bench, names = Bench(), list[str]()
+    box = Toolbox(True, bench, bench._collab, gave=lambda _, __: None, most_bytes=2000)
+    for thread_id in ("one", "two", "one"):
+        await box.run(Call(thread_id, "call_0", "list_peers", {}), None)
+        names.append(bench.ran[-1][2])
+    assert names[0] == names[2] != names[1], "a call keeps its name, which is no other call's"
