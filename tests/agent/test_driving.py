@@ -353,3 +353,12 @@ async def test_calls_of_two_threads_are_two_even_if_their_models_call_them_the_s
         await box.run(Call(thread_id, "call_0", "list_peers", {}), None)
         names.append(bench.ran[-1][2])
     assert names[0] == names[2] != names[1], "a call keeps its name, which is no other call's"
+
+
+@requirement("AR5")
+async def test_a_call_that_needed_no_leave_is_not_said_to_be_changed_even_if_it_names_an_approval() -> None:
+    decide = ToolCall("c1", "decide_approval", '{"approval_id": "a1", "decision": "escalate"}')
+    bench = Bench([decide], "passed on", rules=(Rule(action="call:*"),))
+    bench.threads.say("decide")
+    await bench.drive()
+    assert output(bench) == '{"ran":"decide_approval"}'

@@ -174,6 +174,8 @@ def _stopped(tool: str, item: approving.Standing) -> str:
 
 def edited_note(asked: Call, done: Call) -> str:
     """What the model is told if not its own arguments were used."""
+    if done is asked:  # nobody was asked, and `approval_id` may be what the call is about
+        return ""
     own = asked.arguments
     if isinstance(own, dict) and LEAVE in own:
         own = {name: value for name, value in own.items() if name != LEAVE}

@@ -35,15 +35,17 @@ _NAME = re.compile(r"\{([a-z_][a-z0-9_.]*)(\|slug)?\}")
 _FENCE = re.compile(r"<peer_message [^>]*>(.*)</peer_message>", re.DOTALL)
 _BODY = re.compile(r"<body>(.*)</body>", re.DOTALL)
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
-_CALLS = "calls"
+_CALLS, _EVERY = "calls", "every."
 _PIECE, _MOST_EACH, _MOST_SLUG = 24, 50, 64
 SILENT = "I have no rule for this."
 
 
 class Act(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing to do: say something, or call a tool with arguments. `{name}` stands for what a rule has found. `each`:
-    once for each object of a list in a tool's result (`tool.member`), or for each call of a tool (`calls.tool`);
-    `where`: only those whose members fit these regular expressions."""
+    """One thing to do: say something, or call a tool with arguments. `{name}` stands for what a rule has found.
+
+    `each`: once for each object of a list in a tool's last result (`tool.member`) or in all of them since the newest
+    message (`every.tool.member`), or for each call of a tool since then (`calls.tool`). `where`: only those whose
+    members fit these regular expressions."""
 
     say: str | None = None
     call: str | None = None
@@ -217,28 +219,30 @@ def _each(
     path: str, where: Mapping[str, str], facts: Mapping[str, str], since: Sequence[SightItem]
 ) -> Iterator[Mapping[str, str]]:
     """The members of each object that is meant, by their names."""
-    tool, _, member = path.partition(".")
+    tool, _, member = path.removeprefix(_EVERY).partition(".")
     rows = _calls(member, since) if tool == _CALLS else _rows(tool, member, since)
-    for row in rows[:_MOST_EACH]:
+    if tool != _CALLS and not path.startswith(_EVERY):
+        rows = rows[-1:]
+    for row in [each for one in rows for each in one][:_MOST_EACH]:
         known = {name: _as_text(value) for name, value in row.items()}
         wanted = {name: _with(text, {**facts, **known}, quoting=re.escape) for name, text in where.items()}
         if all(re.search(text, known.get(name, "")) for name, text in wanted.items()):
             yield known
 
 
-def _calls(tool: str, since: Sequence[SightItem]) -> list[dict[str, Any]]:
+def _calls(tool: str, since: Sequence[SightItem]) -> list[list[dict[str, Any]]]:
     """The calls of a tool since the newest message: their arguments, and what each gave as `result`."""
     results = {each.call_id: each.text for each in since if each.role == "tool"}
     calls = [each for each in since if each.role == "assistant" and each.tool == tool]
     given = [each.arguments if isinstance(each.arguments, dict) else {} for each in calls]
-    return [{**own, "result": results.get(each.call_id, "")} for own, each in zip(given, calls, strict=True)]
+    return [[{**own, "result": results.get(each.call_id, "")}] for own, each in zip(given, calls, strict=True)]
 
 
-def _rows(tool: str, member: str, since: Sequence[SightItem]) -> list[dict[str, Any]]:
-    """The objects of a list in the last result of a tool."""
-    last = next((each for each in reversed(since) if each.role == "tool" and _tool_of(each, since) == tool), None)
-    rows = {} if last is None else _object(last.text).get(member)
-    return [each for each in rows if isinstance(each, dict)] if isinstance(rows, list) else []
+def _rows(tool: str, member: str, since: Sequence[SightItem]) -> list[list[dict[str, Any]]]:
+    """The objects of a list in each result of a tool since the newest message."""
+    results = [each for each in since if each.role == "tool" and _tool_of(each, since) == tool]
+    lists = [_object(each.text).get(member) for each in results]
+    return [[each for each in rows if isinstance(each, dict)] for rows in lists if isinstance(rows, list)]
 
 
 def _object(text: str) -> dict[str, Any]:
