@@ -214,7 +214,7 @@ def test_a_script_does_something_for_each_thing_that_a_result_or_its_own_calls_n
     told = item(1, "peer", '<peer_message author="x">Ask all: a &lt;b&gt;</peer_message>')
     look, seen = item(2, "assistant", call_id="c1", tool="list", arguments={}), item(3, "tool", listed, call_id="c1")
     assert react(script, [told]) == [Act(call="list")]
-    assert react(script, [told, look, seen]) == [
+    assert react(script, [told, look, seen, item(4, "developer", "peers changed: x", type="context_note")]) == [
         Act(call="ask", arguments={"name": "b_cker_co", "text": "a <b> w2"}),
     ]
     asks = [

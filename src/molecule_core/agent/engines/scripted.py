@@ -118,18 +118,26 @@ class ScriptedModel:
 
 
 def react(script: Script, items: Sequence[SightItem]) -> list[Act]:
-    """What is done about the newest thing that is not the model's own. A rule of which nothing is left to be done does
-    not count. Pure."""
-    news = next((each for each in reversed(items) if _kind(each) is not None), None)
-    if news is None:
-        return [Act(say=SILENT)]
+    """What is done about the newest thing that is not the model's own. A note that no rule is about is passed over, and
+    a rule of which nothing is left to be done does not count. Pure."""
     since = _since_message(items)
     called = [each.tool for each in since if each.role == "assistant" and each.tool is not None]
-    for rule in script.rules:
-        found = _fits(rule, news, called, since)
-        if found is not None and (acts := _filled(rule, {**_facts(news, since), **found}, since)):
-            return acts
+    for news in _news(items):
+        for rule in script.rules:
+            found = _fits(rule, news, called, since)
+            if found is not None and (acts := _filled(rule, {**_facts(news, since), **found}, since)):
+                return acts
     return [Act(say=SILENT)]
+
+
+def _news(items: Sequence[SightItem]) -> Iterator[SightItem]:
+    """The newest thing; behind notes also what they came after."""
+    for each in reversed(items):
+        kind = _kind(each)
+        if kind is not None:
+            yield each
+        if kind not in (None, "note"):
+            return
 
 
 def _kind(item: SightItem) -> Kind | None:
