@@ -255,6 +255,31 @@ async def test_a_thread_may_use_only_the_tools_that_it_has() -> None:
 
 
 @requirement("AR3")
+async def test_the_permissions_of_a_thread_narrow_its_tools_and_are_told_once() -> None:
+    bench = Bench([PEERS], [SPEAK], "done", "again")
+    bench.threads.permissions = {"allow": ["send_*", "list_*"], "deny": ["list_*"], "ask": ["send_message_to_*"]}
+    for number in ("t1", "t2"):
+        bench.threads.say("go", number)
+        await bench.drive()
+    names = [each.name for each in bench.model.seen[0].tools]
+    assert names == ["send_message_to_user", "send_message"]
+    assert [name for name, _, _ in bench.ran] == ["send_message_to_user"]
+    assert [each[:2] for each in bench.asked] == [("POST", "approvals"), ("GET", "a1"), ("POST", "use")]
+    notes = [each.entry["text"] for each in bench.threads.lines if each.type == "context_note"]
+    assert len(notes) == 1 and "send_message_to_user" in notes[0] and "list_peers" not in notes[0]
+
+
+@requirement("AR3")
+async def test_permissions_that_are_not_understood_end_the_turn_before_the_model_is_asked() -> None:
+    bench = Bench("hello")
+    bench.threads.permissions = {"sandbox": "read-only"}
+    bench.threads.say("go")
+    end = await bench.drive()
+    assert end.status == "failed" and "not understood" in (end.error or "") and "sandbox" in (end.error or "")
+    assert bench.model.seen == []
+
+
+@requirement("AR3")
 async def test_a_thread_that_is_too_long_is_summarised_with_what_is_worked_on_word_for_word() -> None:
     bench = Bench("All about ships.", "Three masts.", compact_at_tokens=400, budget=Budget(turn=30))
     bench.threads.say("x" * 1000, "t0")
