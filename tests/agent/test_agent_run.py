@@ -265,8 +265,8 @@ async def test_killed_while_leave_is_waited_for_it_does_the_act_once_in_its_next
         chat = f"/workspaces/{seat.id}/chat-history"
         assert [each["role"] for each in (await person.get(chat))["messages"]] == ["user"]
         await decide(person, item, "approve")
-        async with command(server, seat, folder, "--once") as life:
-            assert await life.ended() == 0, life.said
+        async with command(server, seat, folder):
+            await long(Watcher(seat).types, lambda found: "turn_ended" in found)
         said = [each["content"] for each in (await person.get(chat))["messages"] if each["role"] == "agent"]
         assert said == ["The ship is late"]
         calls = [each.entry["tool"] for each in await Watcher(seat).threads.items(thread) if each.type == "tool_call"]
