@@ -20,6 +20,8 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.settings import environment
 
 SCRIPT = "lead.yaml"
+LOG = "agent.log"
+"""What it says of itself, in its folder, since its last start."""
 _COMMAND = (sys.executable, "-P", "-m", "molecule_core", "agent", "run", "--until-eof")
 _AGAIN_SECONDS = 0.2
 _END_SECONDS = 5.0
@@ -49,9 +51,10 @@ async def drive(posting: Posting, clock: Clock, seated: Callable[[], None], *, l
         "MOLECULE_MCP_LEASE_SECONDS": str(lease),
         "MOLECULE_MCP_HEARTBEAT_SECONDS": str(beat),
     }
-    process = await asyncio.create_subprocess_exec(
-        *(*_COMMAND, str(home)), stdin=asyncio.subprocess.PIPE, env={**environment(), **own}
-    )
+    with (home / LOG).open("wb") as log:  # a line for each call would push the demo's own words off the terminal
+        process = await asyncio.create_subprocess_exec(
+            *(*_COMMAND, str(home)), stdin=asyncio.subprocess.PIPE, stderr=log, env={**environment(), **own}
+        )
     ending = asyncio.ensure_future(process.wait())
     try:
         async with Api(posting.url, posting.token) as api:
