@@ -319,6 +319,7 @@ export interface Policy {
  * An approval. Times are RFC 3339 in UTC. `revision` counts what is decided about: it rises when that changes;
  * `seq` counts all changes, and is the `rev` of its events. `details` are the ones in force: `edited`, if
  * somebody has edited them, else `proposed`. `message_id`: the activity that the holder was asked by.
+ * `thread_id`: the thread that waits for it.
  */
 export interface ApprovalItem {
   approval_id: string;
@@ -332,6 +333,7 @@ export interface ApprovalItem {
   edited: unknown;
   cost: number | null;
   task_id: string | null;
+  thread_id: string | null;
   status: string;
   revision: number;
   action_hash: string;

@@ -248,7 +248,7 @@ class Server(Standing):
             InboxEdge(writer, handing, reader, projection, counted, clock=clock, limits=limits, tracing=tracing),
             DelegationEdge(*delegating, self.approvals.reader, views, org, store.catch_up, counted, limits=limits),
             ReportingEdge(*delegating, self.pace, org, store.catch_up, limits=limits),
-            ApprovalEdge(self.approvals.writer, self.approvals.reader, org, guards, limits=limits),
+            ApprovalEdge(self.approvals.writer, self.approvals.reader, self.threads.reader, org, guards, limits=limits),
             DeliveryEdge(tracking, self._letters, self.delegated),
             ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),

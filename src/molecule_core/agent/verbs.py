@@ -135,7 +135,10 @@ class Verbs:
         seen = [each.message for each in self._inbox.entries() if each.shown or each.pushes]
         call, shown = verbs.call_name(calling.meta), approving.shown_in(seen, asked)
         try:
-            found = await approving.run(seats, asked, call, clock=self._clock, progress=told, shown=shown)
+            thread = verbs.thread_name(calling.meta)
+            found = await approving.run(
+                seats, asked, call, clock=self._clock, progress=told, shown=shown, thread_id=thread
+            )
         except ToolError as error:
             if isinstance(asked, DecideArguments) and approving.over(error):
                 self._decided(asked.approval_id, asked.via_workspace)

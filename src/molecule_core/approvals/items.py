@@ -22,6 +22,7 @@ def item_of(row: Approval) -> ApprovalItem:
         edited=None if row.edited is None else Raw(row.edited.encode()),
         cost=row.cost,
         task_id=row.task_id,
+        thread_id=row.thread_id,
         status=row.status.value,
         revision=row.revision,
         action_hash=row.action_hash,

@@ -93,6 +93,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     action_hash: str
     cost: float | None
     task_id: str | None
+    thread_id: str | None
     source: str
     tool: str | None
     risk: str
@@ -290,6 +291,7 @@ class Request(Struct, frozen=True, kw_only=True):
     cost: float | None = None
     expires_in: int | None = None
     task_id: str | None = None
+    thread_id: str | None = None
     key: str | None = None
     source: str = "api"
     tool: str | None = None

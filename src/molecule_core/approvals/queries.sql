@@ -3,7 +3,7 @@
 -- name: approval
 -- an approval of an organisation
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
-    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
     used_at
 FROM approvals WHERE org_id = :org_id AND id = :id;
@@ -12,13 +12,13 @@ FROM approvals WHERE org_id = :org_id AND id = :id;
 -- a workspace asks for leave
 INSERT INTO approvals (
     org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
-    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
     used_at
 ) VALUES (
     :org_id, :id, :workspace_id, :requester_name, :status, :open, :revision, :rev, :action, :reason, :proposed,
     :edited,
-    :action_hash, :cost, :task_id, :source, :tool, :risk, :holder_id, :holder_name, :for_person, :asker, :messages,
+    :action_hash, :cost, :task_id, :thread_id, :source, :tool, :risk, :holder_id, :holder_name, :for_person, :asker, :messages,
     :message_id, :message_seq, :question_seq, :asked, :policy, :path, :decided, :created_at, :updated_at, :expires_at,
     :level_at, :settled_at, :used_at
 );
@@ -67,7 +67,7 @@ SELECT count(*) FROM approvals WHERE workspace_id = :workspace_id AND open = 1;
 -- name: approval_open_same
 -- the open approval, or the newest approved and unused one, of a workspace for exactly this action by a rule
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
-    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
     used_at
 FROM approvals
@@ -82,7 +82,7 @@ SELECT id FROM approvals WHERE workspace_id = :workspace_id AND action = :action
 -- name: approvals_requested
 -- what a workspace has asked for, newest first, before one of them
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
-    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
     used_at
 FROM approvals
@@ -94,7 +94,7 @@ ORDER BY created_at DESC, id DESC LIMIT :count;
 -- name: approvals_held
 -- what a workspace was asked to decide, newest first, before one of them
 SELECT a.org_id, a.id, a.workspace_id, a.requester_name, a.status, a.open, a.revision, a.rev, a.action, a.reason,
-    a.proposed, a.edited, a.action_hash, a.cost, a.task_id, a.source, a.tool, a.risk, a.holder_id, a.holder_name,
+    a.proposed, a.edited, a.action_hash, a.cost, a.task_id, a.thread_id, a.source, a.tool, a.risk, a.holder_id, a.holder_name,
     a.for_person, a.asker, a.messages, a.message_id, a.message_seq, a.question_seq, a.asked, a.policy, a.path,
     a.decided, a.created_at, a.updated_at, a.expires_at, a.level_at, a.settled_at, a.used_at
 FROM approval_holders h JOIN approvals a ON a.org_id = :org_id AND a.id = h.approval_id
@@ -106,7 +106,7 @@ ORDER BY h.created_at DESC, h.approval_id DESC LIMIT :count;
 -- name: approvals_open
 -- the open ones of an organisation, oldest first, behind one of them
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
-    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
     used_at
 FROM approvals
@@ -116,7 +116,7 @@ ORDER BY created_at, id LIMIT :count;
 -- name: approvals_of_org
 -- all of an organisation, newest first, before one of them
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
-    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
     used_at
 FROM approvals
@@ -132,7 +132,7 @@ SELECT count(*) FROM approvals WHERE org_id = :org_id AND open = 1;
 -- name: approvals_settled_since
 -- those of an organisation that have ended since a time, newest first
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
-    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
     used_at
 FROM approvals
@@ -147,7 +147,7 @@ WHERE org_id = :org_id AND open = 1 AND (workspace_id = :workspace_id OR holder_
 -- name: approval_of_task
 -- the oldest approval that is not decided of those that a workspace has asked for to do a task
 SELECT org_id, id, workspace_id, requester_name, status, open, revision, rev, action, reason, proposed, edited,
-    action_hash, cost, task_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
+    action_hash, cost, task_id, thread_id, source, tool, risk, holder_id, holder_name, for_person, asker, messages, message_id,
     message_seq, question_seq, asked, policy, path, decided, created_at, updated_at, expires_at, level_at, settled_at,
     used_at
 FROM approvals

@@ -103,6 +103,7 @@ class ApprovalWriter:
             action_hash=hashed,
             cost=asked.cost,
             task_id=asked.task_id,
+            thread_id=asked.thread_id,
             source=asked.source,
             tool=asked.tool,
             risk=_json(asked.risk),

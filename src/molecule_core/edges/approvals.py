@@ -31,6 +31,7 @@ from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import clean_line, is_client_id, shorten
 from molecule_core.org.reader import OrgReader
+from molecule_core.threads.reader import ThreadReader
 from molecule_core.wire.approvals import ApprovalItem, ApprovalPage, Authority, Grant, Party, Policy, RuleSet, Used
 
 _SESSION_LENGTH = 10
@@ -45,7 +46,7 @@ _MOST_TIME = 1 << 31
 
 class Ask(Struct):
     """What a workspace wants to be allowed. `context` is another name of `details`; `expires_in`: seconds; `source`: on
-    which way its agent asks, as the agent itself says."""
+    which way its agent asks, as the agent itself says. `thread_id`: the thread of the workspace in which it asks."""
 
     action: str
     reason: str = ""
@@ -54,6 +55,7 @@ class Ask(Struct):
     cost: Annotated[float, Meta(ge=0)] | None = None
     expires_in: Annotated[int, Meta(ge=1, lt=_MOST_TIME)] | None = None
     task_id: str | None = None
+    thread_id: str | None = None
     source: Literal["api", "tool", "relay", "a2a", "thread"] = "api"
 
 
@@ -94,8 +96,16 @@ class ApprovalEdge:
     """The routes of approvals."""
 
     def __init__(
-        self, writer: ApprovalWriter, reader: ApprovalReader, org: OrgReader, guards: Guards, *, limits: Limits
+        self,
+        writer: ApprovalWriter,
+        reader: ApprovalReader,
+        threads: ThreadReader,
+        org: OrgReader,
+        guards: Guards,
+        *,
+        limits: Limits,
     ) -> None:
+        self._threads = threads
         self._writer = writer
         self._reader = reader
         self._org = org
@@ -142,6 +152,7 @@ class ApprovalEdge:
             raise InvalidField(reason="actions that begin with tool: are the server's own; call the tool instead")
         if asked.task_id is not None and not is_client_id(asked.task_id, self._limits.id_length):
             raise InvalidField(reason="task_id must be an id")
+        await self._check_thread(asked.thread_id, own.id)
         used_before = await self._reader.used_before(own.id, action)
         rule = rules.needs(self._reader.policies(own.id).rules, action, asked.cost, used_before=used_before)
         opened = await self._writer.request(
@@ -153,6 +164,7 @@ class ApprovalEdge:
                 cost=asked.cost,
                 expires_in=asked.expires_in,
                 task_id=asked.task_id,
+                thread_id=asked.thread_id,
                 source=asked.source,
                 key=checked_key(call, self._limits),
                 risk=rules.risks(asked.cost, used_before=used_before),
@@ -160,6 +172,14 @@ class ApprovalEdge:
             )
         )
         return json_answer(self._reader.item(opened.row), 200 if opened.hit else 201)
+
+    async def _check_thread(self, thread_id: str | None, workspace_id: str) -> None:
+        """Leave is asked for in a thread of one's own. Raises InvalidField."""
+        if thread_id is None:
+            return
+        thread = await self._threads.find(thread_id)
+        if thread is None or thread.workspace_id != workspace_id:
+            raise InvalidField(reason="thread_id must be a thread of this workspace")
 
     async def answer(self, call: Call) -> Answer:
         """The requester says more: the revision rises, and it goes back to who asked."""

@@ -105,6 +105,8 @@ class Acts:
     ) -> Generator[Step, Any, None]:
         """A turn ends: what it left open is closed in the log, who asked for it hears of it once, and what came
         meanwhile and was not shown gets a turn of its own. `seen`: the last ordinal that the model was shown."""
+        if change.of(thread_id).flagged:  # nothing is waited for any more, which those above it are told
+            yield from self._knows_tree(change, thread_id)
         turn = yield from turn_row(turn_id)
         asked = [] if turn is None or turn.requester_id is None else [turn.requester_id]
         if change.of(thread_id).turn_id == turn_id:
@@ -164,6 +166,12 @@ class Acts:
         if any(Mail.of(row).wakes for row in waiting):
             self.wake(change, thread_id)
 
+    def _knows_tree(self, change: Change, thread_id: str) -> Generator[Step, Any, list[Thread]]:
+        rows = yield Read("threads_of_tree", {"root_id": change.of(thread_id).root_id})
+        tree = [Thread.of(row) for row in rows]
+        change.knows_tree(tree)
+        return tree
+
     def _taken(self, change: Change, thread_id: str) -> Generator[Step, Any, Thread | None]:
         if not change.has(thread_id):
             row = yield from thread_row(thread_id)
@@ -195,10 +203,7 @@ class Acts:
 
     def below(self, change: Change, thread_id: str, by: Author, descendants: Descendants) -> Generator[Step, Any, None]:
         """What becomes of those below a thread that is interrupted or closed."""
-        thread = change.of(thread_id)
-        rows = yield Read("threads_of_tree", {"root_id": thread.root_id})
-        tree = [Thread.of(row) for row in rows]
-        change.knows_tree(tree)
+        thread, tree = change.of(thread_id), (yield from self._knows_tree(change, thread_id))
         for each in tree if descendants != "detach" else ():
             if rules.is_below(each.path, thread.path):
                 change.take(each)

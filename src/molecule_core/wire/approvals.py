@@ -65,7 +65,8 @@ class Policy(Struct, frozen=True):
 class ApprovalItem(Struct, frozen=True, kw_only=True):
     """An approval. Times are RFC 3339 in UTC. `revision` counts what is decided about: it rises when that changes;
     `seq` counts all changes, and is the `rev` of its events. `details` are the ones in force: `edited`, if somebody has
-    edited them, else `proposed`. `message_id`: the activity that the holder was asked by."""
+    edited them, else `proposed`. `message_id`: the activity that the holder was asked by.
+    `thread_id`: the thread that waits for it."""
 
     approval_id: str
     workspace_id: str
@@ -78,6 +79,7 @@ class ApprovalItem(Struct, frozen=True, kw_only=True):
     edited: Raw | None
     cost: float | None
     task_id: str | None
+    thread_id: str | None
     status: str
     revision: int
     action_hash: str

@@ -85,14 +85,16 @@ async def run(
     clock: Clock,
     progress: Progress | None = None,
     shown: Shown | None = None,
+    thread_id: str = "",
 ) -> dict[str, Any]:
     """Runs a tool about approvals as the seat that it is for. `call`: the name that the caller's host gives this call,
-    which makes a repetition of it harmless. `shown`: what its agent has seen, where that is known. Raises ToolError."""
+    which makes a repetition of it harmless. `shown`: what its agent has seen, where that is known. `thread_id`: the
+    thread in which leave is asked for. Raises ToolError."""
     match given:
         case types.RequestArguments():
             own, speaks = _requesting(seats, given.via_workspace)
             key = f"{own}:{call}" if call else ""
-            return await request(speaks, own, given, key, clock=clock, progress=progress)
+            return await request(speaks, own, given, key, clock=clock, progress=progress, thread_id=thread_id)
         case types.DecideArguments():
             own, speaks = await _deciding(seats, given.via_workspace, given.approval_id)
             await _check_not_own(seats, own, speaks, given)
@@ -164,12 +166,13 @@ async def request(
     *,
     clock: Clock,
     progress: Progress | None = None,
+    thread_id: str = "",
 ) -> dict[str, Any]:
-    """Asks for leave and waits for the decision, slice by slice, also while the server is away; if it does not come in
-    that time, the receipt says so. Who stops waiting withdraws nothing: the decision comes into the inbox. Raises
-    ToolError if nothing was asked, or if that is not known."""
+    """Asks for leave, from a thread or from none, and waits for the decision, slice by slice, also while the server is
+    away; if it does not come in that time, the receipt says so. Who stops waiting withdraws nothing: the decision comes
+    into the inbox. Raises ToolError if nothing was asked, or if that is not known."""
     begun = clock.monotonic()
-    item = item_of(await speaks.call("POST", path_of(own), body=_asked(given), headers=key_headers(key)))
+    item = item_of(await speaks.call("POST", path_of(own), body=_asked(given, thread_id), headers=key_headers(key)))
     slice_seconds = SLICE_SECONDS if progress is None else FIRST_SECONDS
     note = ""
     while item.status == "pending" and (left := given.wait - (clock.monotonic() - begun)) > 0:
@@ -188,11 +191,12 @@ async def request(
     return _receipt(own, item, note)
 
 
-def _asked(given: types.RequestArguments) -> dict[str, Any]:
+def _asked(given: types.RequestArguments, thread_id: str) -> dict[str, Any]:
     told: dict[str, Any] = {"action": given.action, "reason": given.reason, "source": "tool"}
     told |= {"details": given.details} if given.details else {}
     told |= {"cost": given.cost} if given.cost is not UNSET else {}
     told |= {"expires_in": given.expires_in} if given.expires_in else {}
+    told |= {"thread_id": thread_id} if thread_id else {}
     return {**told, "task_id": given.task_id} if given.task_id else told
 
 

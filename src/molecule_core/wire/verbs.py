@@ -33,6 +33,8 @@ _TEXTS = ("a2a_receive", "a2a_send")
 # What hosts call a call of a tool: a repetition of it carries the same name.
 CALL_NAME = "molecule/call"
 """Under which an engine of ours names a call, beside its arguments."""
+THREAD_NAME = "molecule/thread"
+"""Under which an engine of ours names the thread that a call is made in."""
 _CALL_NAMES = (CALL_NAME, "claudecode/toolUseId")
 
 Progress = Callable[[float, float | None, str], Awaitable[None]]
@@ -50,6 +52,12 @@ def call_name(meta: Mapping[str, Any]) -> str:
         if isinstance(given, str) and is_client_id(given, _LONGEST_KEY):
             return given
     return ""
+
+
+def thread_name(meta: Mapping[str, Any]) -> str:
+    """The thread that an engine of ours makes a call in; empty if it is none of ours."""
+    given = meta.get(THREAD_NAME)
+    return given if isinstance(given, str) and is_client_id(given, _LONGEST_KEY) else ""
 
 
 # -- answering ---------------------------------------------------------------------------------------------------------

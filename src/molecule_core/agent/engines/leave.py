@@ -131,7 +131,9 @@ class Gate:
             wait=self._wait,
         )
         with self._decisions.asking():
-            told = await approving.request(self._speaks, self._own, given, _key(call), clock=self._clock)
+            told = await approving.request(
+                self._speaks, self._own, given, _key(call), clock=self._clock, thread_id=call.thread_id
+            )
             self._decisions.told(told["approval_id"], settled=told["settled"])
         if not told["settled"]:
             self._noted(told["approval_id"], call.thread_id)

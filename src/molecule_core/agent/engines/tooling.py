@@ -18,7 +18,7 @@ from molecule_core.wire.collaborating import SECTION as COLLAB
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Route, ToolError, ToolSpec
-from molecule_core.wire.verbs import CALL_NAME
+from molecule_core.wire.verbs import CALL_NAME, THREAD_NAME
 
 NOT_OURS = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity")
 """Tools for hosts that read their mail themselves."""
@@ -61,7 +61,7 @@ class _Calling:
 
     def __init__(self, call: Call) -> None:
         name = hashlib.sha256(f"{call.thread_id} {call.call_id}".encode()).hexdigest()[:_NAME_LENGTH]
-        self.meta = {CALL_NAME: name, "threadId": call.thread_id}
+        self.meta = {CALL_NAME: name, "threadId": call.thread_id, THREAD_NAME: call.thread_id}
 
     async def progress(self, value: float, total: float | None, message: str) -> None:
         """Told to nobody: the call stands in the thread."""

@@ -1,5 +1,7 @@
 -- From schema 7 to 8: threads.
 
+ALTER TABLE approvals ADD COLUMN thread_id TEXT;
+
 -- threads
 -- threads: one row each, the fold of its log (threads/fold.py) up to updated_at. path: from the root on, with the names of
 -- tasks. fork_*: what it sees of another thread. tools, permissions, base_from, queue, flags, waits: JSON. base_*: the base
