@@ -2,8 +2,8 @@
 
 -- name: thread
 -- a thread
-SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
@@ -12,14 +12,14 @@ FROM threads WHERE thread_id = :thread_id;
 -- name: insert_thread
 -- a thread is there
 INSERT INTO threads (
-    thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+    thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
 ) VALUES (
-    :thread_id, :org_id, :workspace_id, :root_id, :parent_id, :requester_id, :fork_id, :fork_at, :fork_since,
-    :path, :task_name, :nickname, :role, :kind, :call_id, :wake, :model, :effort, :tools, :permissions,
+    :thread_id, :org_id, :workspace_id, :root_id, :root_workspace_id, :parent_id, :requester_id, :fork_id, :fork_at,
+    :fork_since, :path, :task_name, :nickname, :role, :kind, :call_id, :wake, :model, :effort, :tools, :permissions,
     :base_thread, :base_version, :base_sha, :base_item, :base_from, :base_bytes, :base_tokens, :developer,
     :context, :status, :message, :ends, :end_status, :end_message, :turn_id, :queue, :open, :turns, :closed,
     :flags, :waits, :heard, :tokens, :turn_tokens, :last_ordinal, :created_at, :updated_at, :generation, :owner,
@@ -41,8 +41,8 @@ WHERE thread_id = :thread_id;
 
 -- name: threads_of_workspace
 -- the threads of a workspace, newest first, before one of them
-SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
@@ -54,8 +54,8 @@ ORDER BY created_at DESC, thread_id DESC LIMIT :count;
 
 -- name: threads_of_tree
 -- all threads of a tree, oldest first
-SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
@@ -63,8 +63,8 @@ FROM threads WHERE root_id = :root_id ORDER BY created_at, thread_id;
 
 -- name: thread_at
 -- the thread of a tree that has a path
-SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision

@@ -198,7 +198,8 @@ class Change:
     def _tell(self, name: str, thread: Thread, payload: Any, *, rev: int | None = None) -> None:
         said = msgspec.json.encode(payload)
         number = thread.revision + 1 if rev is None else rev
-        event = Event(name, thread.workspace_id, THREAD, thread.thread_id, number, said, self.now)
+        above = None if thread.root_workspace_id == thread.workspace_id else thread.root_workspace_id
+        event = Event(name, thread.workspace_id, THREAD, thread.thread_id, number, said, self.now, above)
         self._untold.get(thread.thread_id, self._events).append(event)
 
     # -- turns and mail ------------------------------------------------------------------------------------------------
