@@ -76,6 +76,14 @@ SELECT COALESCE(SUM(CASE WHEN open = 1 AND thread_id <> root_id THEN 1 ELSE 0 EN
     COALESCE(SUM(CASE WHEN thread_id <> root_id THEN 1 ELSE 0 END), 0), COALESCE(SUM(tokens), 0)
 FROM threads WHERE root_id = :root_id;
 
+-- name: thread_states
+-- how many threads are idle, have a turn that waits, run one, and wait for somebody in it
+SELECT (SELECT count(*) FROM threads WHERE closed = 0) - count(*),
+    COALESCE(SUM(CASE WHEN turn_id IS NULL THEN 1 ELSE 0 END), 0),
+    COALESCE(SUM(CASE WHEN turn_id IS NOT NULL AND waits = '[]' AND flags = '[]' THEN 1 ELSE 0 END), 0),
+    COALESCE(SUM(CASE WHEN turn_id IS NOT NULL AND (waits <> '[]' OR flags <> '[]') THEN 1 ELSE 0 END), 0)
+FROM threads WHERE open = 1;
+
 -- name: thread_tree_tokens
 -- the tokens of a tree
 SELECT COALESCE(SUM(tokens), 0) FROM threads WHERE root_id = :root_id;
