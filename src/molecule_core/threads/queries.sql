@@ -233,11 +233,12 @@ INSERT INTO thread_reports (thread_id, target_id, ends) VALUES (:thread_id, :tar
 ON CONFLICT (thread_id, target_id) DO UPDATE SET ends = excluded.ends;
 
 -- name: old_threads
--- closed threads of an organisation that nothing has happened to for long and nobody sees as a fork, behind one of them
-SELECT thread_id, updated_at FROM threads AS t
+-- closed threads that nothing has happened to for long, as in all of their trees, and no fork sees, behind one of them
+SELECT thread_id, updated_at, last_ordinal FROM threads AS t
 WHERE org_id = :org_id AND closed = 1 AND updated_at < :before
     AND (updated_at > :updated_at OR (updated_at = :updated_at AND thread_id > :id))
     AND NOT EXISTS (SELECT 1 FROM threads AS f WHERE f.fork_id = t.thread_id)
+    AND NOT EXISTS (SELECT 1 FROM threads AS o WHERE o.root_id = t.root_id AND (o.closed = 0 OR o.updated_at >= :before))
 ORDER BY updated_at, thread_id LIMIT :count;
 
 -- name: forget_thread
