@@ -89,8 +89,9 @@ FROM threads WHERE open = 1;
 SELECT COALESCE(SUM(tokens), 0) FROM threads WHERE root_id = :root_id;
 
 -- name: thread_spawns_since
--- how many agents of a workspace were spawned since a time
-SELECT count(*) FROM threads WHERE workspace_id = :workspace_id AND kind <> 'root' AND created_at > :since;
+-- how many agents a workspace has spawned since a time, wherever they sit
+SELECT count(*) FROM threads AS c JOIN threads AS p ON p.thread_id = c.parent_id
+WHERE c.parent_id IS NOT NULL AND c.created_at > :since AND p.workspace_id = :workspace_id;
 
 -- name: thread_work
 -- threads of a workspace with a turn that is not ended, that nobody holds now or that an engine holds itself

@@ -65,6 +65,7 @@ CREATE INDEX threads_by_workspace ON threads (workspace_id, created_at, thread_i
 CREATE UNIQUE INDEX threads_by_path ON threads (root_id, path);
 CREATE INDEX threads_by_fork ON threads (fork_id) WHERE fork_id IS NOT NULL;
 CREATE INDEX threads_with_work ON threads (workspace_id, updated_at) WHERE open = 1;
+CREATE INDEX threads_spawned ON threads (created_at) WHERE parent_id IS NOT NULL;
 CREATE INDEX threads_living ON threads (root_id) WHERE closed = 0;
 CREATE INDEX threads_by_age ON threads (org_id, updated_at, thread_id) WHERE closed = 1;
 
