@@ -11,7 +11,7 @@ from tests.journeys.livewire import HandMade, all_live, channel, check_chain, jo
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
 from tests.running import Seat
-from tests.threads.house import Engine, House, Item
+from tests.threads.house import Engine, House, Item, code
 
 _NAMES = ("THREAD_", "TURN_")
 
@@ -80,6 +80,12 @@ async def test_a_workspace_hears_its_own_threads_and_all_of_the_trees_that_begin
         assert about(by_stream) == heard[lead.id]
         named = {each["data"].get("thread_id") for each in by_older if each.get("type", "").startswith(_NAMES)}
         assert named - {None} == {root, upward}
+
+        # Who has lost its place finds the whole tree again, and who has no part in it finds nothing.
+        tree = await bounded(lead.api.get(f"/threads/{root}/tree"))
+        assert [each["thread_id"] for each in tree["threads"]] == [root, child, grandchild]
+        for each in (near, stranger):
+            assert await code(each.api.get(f"/threads/{grandchild}")) == (404, "not_found")
 
         # Who was away is told the same.
         for each in (lead, far, near):
