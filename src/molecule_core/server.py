@@ -320,6 +320,7 @@ class Server(Standing):
         limits, made, reader = self.settings.limits, self.threads, PromptReader(self.store, org)
         writer = PromptWriter(self.store, org, clock=self._clock, limits=limits)
         hands = made.writer, made.engines, made.agents, made.waits
+        self.store.followers.follow(SeatsGone, "threads.seats_gone", made.hearing.seats_gone)
         threads = ThreadEdges(hands, made.reader, reader, org, limits=limits)
         return PromptEdge(writer, reader, limits=limits), threads
 

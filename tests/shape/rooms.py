@@ -271,7 +271,12 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "spawning": ("acts", "bases", "calling", "steps", "writer", "rules", "model"),
         "reader": (*INSIDE["reader"], "items", "rules", "sight"),
         "waiting": ("calling", "reader", "steps", "rules", "model"),
-        "hands": ("acts", "calling", "counting", "pruning", "reader", "spawning", "turning", "waiting", "writer"),
+        # Writes in the transaction in which a seat is removed, by the same acts.
+        "hearing": ("acts", "steps", "rules", "model"),
+        "hands": (
+            *("acts", "calling", "counting", "hearing", "pruning"),
+            *("reader", "spawning", "turning", "waiting", "writer"),
+        ),
     },
     "instructions": {
         # The tree, who reads it, who runs it.
@@ -322,7 +327,7 @@ HANDS: dict[str, tuple[str, ...]] = {
     "access": ("writer", "people", "pruning"),
     "memory": ("writer", "pruning"),
     "prompts": ("writer", "pruning"),
-    "threads": ("writer", "acts", "steps", "turning", "spawning", "calling", "waiting", "pruning"),
+    "threads": ("writer", "hearing", "acts", "steps", "turning", "spawning", "calling", "waiting", "pruning"),
 }
 
 

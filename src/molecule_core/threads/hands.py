@@ -13,6 +13,7 @@ from molecule_core.store.wakeups import Wakeups
 from molecule_core.threads import counting
 from molecule_core.threads.acts import Acts
 from molecule_core.threads.calling import Calls
+from molecule_core.threads.hearing import ThreadHearing
 from molecule_core.threads.pruning import ThreadPruning
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.threads.spawning import AgentWriter
@@ -22,19 +23,21 @@ from molecule_core.threads.writer import ThreadWriter
 
 
 class Threads:
-    """Who writes for clients, for engines and for agents, the reader, who waits, what is counted and what is pruned."""
+    """Who writes for clients, for engines and for agents, the reader, who waits, who hears of seats, what is counted
+    and what is pruned."""
 
     def __init__(
         self, store: Store, org: OrgReader, wakeups: Wakeups, *, clock: Clock, ids: Ids, limits: Limits
     ) -> None:
         self.counted = ThreadMeter(counting.zeros())
         acts = Acts(ids, self.counted)
-        self.writer = ThreadWriter(store, acts, clock=clock, ids=ids, limits=limits)
+        self.writer = ThreadWriter(store, org, acts, clock=clock, ids=ids, limits=limits)
         self.engines = EngineWriter(store, acts, clock=clock, limits=limits)
         self.reader = ThreadReader(store, wakeups, clock=clock, limits=limits)
         calls = Calls(store, org, self.counted, clock=clock, limits=limits)
         self.agents = AgentWriter(calls, org, acts, ids=ids, limits=limits)
         self.waits = Waits(store, calls, self.reader, wakeups, clock=clock, limits=limits)
+        self.hearing = ThreadHearing(acts, limits)
         self.pruning = ThreadPruning(store, org)
 
     async def samples(self) -> list[Sample]:
