@@ -1443,10 +1443,7 @@ export interface TextInput {
   peer?: string;
 }
 
-/**
- * The thread is there. `base`: of a fork, which inherits it; any other has its own next in the log.
- * `root_workspace_id`: where its tree begins, if that is another workspace.
- */
+/** The thread is there. `base`: of a fork alone; `root_workspace_id`: if its tree begins in another workspace. */
 export interface Created {
   type: "created";
   thread_id: string;
