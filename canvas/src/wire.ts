@@ -1445,7 +1445,7 @@ export interface TextInput {
   peer?: string;
 }
 
-/** The thread is there. `base`: of a fork, which inherits it; any other has its own next in the log. */
+/** The thread is there. `base`: of a fork alone; `root_workspace_id`: if its tree begins in another workspace. */
 export interface Created {
   type: "created";
   thread_id: string;
@@ -1469,6 +1469,7 @@ export interface Created {
   base: BaseRef | null;
   developer: number;
   context: number;
+  root_workspace_id: string | null;
 }
 
 /** Base instructions of a version are in force. `text` is kept once, apart, and shown here. */

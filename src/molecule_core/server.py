@@ -345,6 +345,7 @@ class Server(Standing):
             ended=self.ended,
             approvals=self.approvals.reader,
             ruled=self.approvals.counted,
+            threads=self.threads.samples,
             store=StoreFigures(store.dialect, store.meter, lambda: store.waiting),
             retention=figures,
             mcp=self.mcp.figures,

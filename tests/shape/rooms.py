@@ -255,24 +255,28 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "threads": {
         # What is pure: base instructions as a value, the log folded into a row, the log as a model sees it, how it is
-        # shown.
+        # shown, what is counted of it.
         "bases": (),
         "fold": ("bases", "model"),
+        "counting": (),
         "sight": ("model",),
         "items": ("model",),
         # One change of several logs, and what comes of ends and letters; the writers make commands of them: one for
         # clients, one for engines, one for agents that work together. `hands` makes all of them for the server.
-        "steps": ("bases", "fold", "items", "rules", "model"),
+        "steps": ("bases", "counting", "fold", "items", "rules", "model"),
         "acts": ("steps", "rules", "model"),
         "writer": ("acts", "bases", "fold", "steps", *INSIDE["writer"]),
         "turning": ("acts", "items", "steps", "rules", "model"),
-        "calling": ("steps", "turning", "rules", "model"),
+        "calling": ("counting", "steps", "turning", "rules", "model"),
         "spawning": ("acts", "bases", "calling", "steps", "writer", "rules", "model"),
         "reader": (*INSIDE["reader"], "items", "rules", "sight"),
         "waiting": ("calling", "reader", "steps", "rules", "model"),
         # Writes in the transaction in which a seat is removed, by the same acts.
         "hearing": ("acts", "steps", "rules", "model"),
-        "hands": ("acts", "calling", "hearing", "pruning", "reader", "spawning", "turning", "waiting", "writer"),
+        "hands": (
+            *("acts", "calling", "counting", "hearing", "pruning"),
+            *("reader", "spawning", "turning", "waiting", "writer"),
+        ),
     },
     "instructions": {
         # The tree, who reads it, who runs it.

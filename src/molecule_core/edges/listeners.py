@@ -154,4 +154,4 @@ def scope_of(org: OrgReader, listener: Listener) -> Scope:
     if own is None or listener.about is not None:
         return Scope(listener.org_id, listener.workspace_id)
     peers = ",".join(each.id for each in org.all_ever(listener.org_id) if related(org, own, each))
-    return Scope(listener.org_id, listener.workspace_id, f",{peers},", own.parent_id or "")
+    return Scope(listener.org_id, own.id, f",{peers},", own.parent_id or "", trees=True)

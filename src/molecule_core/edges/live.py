@@ -263,6 +263,8 @@ class _Channel:
         if notice.audience == "peers" and about is not None:
             for workspace_id in self._listening_neighbours(about):
                 yield from (each for each in self._by_workspace[workspace_id] if each.about is None)
+        if notice.above:
+            yield from (each for each in self._by_workspace.get(notice.above, ()) if each.about is None)
         if notice.audience == "children" and about is not None:
             for child in self._org.children(about):
                 yield from (each for each in self._by_workspace.get(child.id, ()) if each.about is None)

@@ -81,6 +81,7 @@ class Sources(NamedTuple):
     ended: DelegationMeter
     approvals: ApprovalReader
     ruled: ApprovalMeter
+    threads: Callable[[], Awaitable[list[Sample]]]
     store: StoreFigures
     retention: RetentionFigures
     mcp: Callable[[], McpFigures]
@@ -132,6 +133,7 @@ class OperationsEdge:
             *self._from.ended.samples(),
             Sample("molecule_approvals_open", await self._from.approvals.open_in_all()),
             *self._from.ruled.samples(),
+            *await self._from.threads(),
             *self._process(),
             *self._http(),
             *self._traffic(),

@@ -5,12 +5,16 @@ Counting costs an addition of plain integers; everything else is worked out when
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.5, 30.0)
 _BOUNDS = (*(f"{bound:g}" for bound in _BUCKETS), "+Inf")
+
+
+Tally = Mapping[tuple[str, ...], int]
+"""How much is added: by family and labels."""
 
 
 class Family(NamedTuple):
@@ -64,6 +68,17 @@ FAMILIES: dict[str, Family] = {
     "molecule_delegations_open": Family("gauge", "delegations that have not ended"),
     "molecule_approvals_total": Family("counter", "approvals that have ended, by how", ("status",)),
     "molecule_approvals_open": Family("gauge", "approvals that are not decided"),
+    "molecule_threads": Family(
+        "gauge", "threads that are not closed: idle, queued (a turn waits), running, waiting (for somebody)", ("state",)
+    ),
+    "molecule_thread_turns_begun_total": Family("counter", "turns that engines began, or went on with after a death"),
+    "molecule_thread_turns_total": Family("counter", "turns of threads that have ended, by how", ("status",)),
+    "molecule_thread_spawns_total": Family(
+        "counter", "agents that agents asked for: spawned, or the limit or rule that refused it", ("outcome",)
+    ),
+    "molecule_thread_waits_total": Family("counter", "waits of agents for agents that are over, by how", ("outcome",)),
+    "molecule_thread_letters_total": Family("counter", "letters between agents, by how far they came", ("state",)),
+    "molecule_thread_tokens_total": Family("counter", "tokens of models that engines reported", ("direction",)),
     "molecule_heartbeats_total": Family("counter", "heartbeats and registrations"),
     "molecule_orgs": Family("gauge", "organisations"),
     "molecule_workspaces": Family("gauge", "living workspaces, by status", ("status",)),
@@ -216,6 +231,23 @@ class ApprovalMeter:
     def samples(self) -> "Iterator[Sample]":
         """All of it."""
         yield from (Sample("molecule_approvals_total", count, (status,)) for status, count in self._ended.items())
+
+
+class ThreadMeter:
+    """What threads have done: each key of `zeros` is told from the start."""
+
+    __slots__ = ("_counted",)
+
+    def __init__(self, zeros: Tally) -> None:
+        self._counted = Counter(zeros)
+
+    def add(self, tally: Tally) -> None:
+        """Something was done, and is on disk."""
+        self._counted.update(tally)
+
+    def samples(self) -> "Iterator[Sample]":
+        """All of it."""
+        yield from (Sample(family, count, tuple(labels)) for (family, *labels), count in self._counted.items())
 
 
 class Sample(NamedTuple):

@@ -60,7 +60,8 @@ class Event(NamedTuple):
     """A fact for the journal: a name of `wire.events.EVENTS`, whose it is, and what it is about.
 
     `payload` is JSON, or None where the payload is made from the entity when it is read. `at` (microseconds) is when
-    it happened, if its entity says so too; otherwise it happens when it is written."""
+    it happened, if its entity says so too; otherwise it happens when it is written. `above`: the other workspace that
+    hears it as if it were its own, if there is one."""
 
     name: str
     workspace_id: str
@@ -69,6 +70,7 @@ class Event(NamedTuple):
     rev: int = 0
     payload: bytes | None = None
     at: int | None = None
+    above: str | None = None
 
 
 class WriteSet(Struct, Generic[T]):

@@ -4,13 +4,17 @@ Numbers are gap-free per organisation and become visible in order, so "all after
 late. Above: the slices' write sets, `edges/live.py`. Below: the two engines.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from molecule_core.store.database import Event, Row, Store
 from molecule_core.store.queries import Params
 from molecule_core.wire.events import EVENTS
+
+TREE = "tree:"
+"""How the audience begins of what another workspace hears too, whose id follows."""
 
 
 class Fact(Struct, frozen=True):
@@ -37,13 +41,18 @@ def entry(org_id: str, seq: int, event: Event, at: int) -> Params:
         "seq": seq,
         "name": event.name,
         "workspace_id": event.workspace_id,
-        "audience": EVENTS[event.name].audience,
+        "audience": EVENTS[event.name].audience if event.above is None else tree_of(event.above),
         "entity_kind": event.entity_kind,
         "entity_id": event.entity_id,
         "rev": event.rev,
         "at": at if event.at is None else event.at,
         "payload": None if event.payload is None else event.payload.decode(),
     }
+
+
+def tree_of(workspace_id: str) -> str:
+    """The audience of what happens in a tree that begins in a workspace: it hears that too."""
+    return f"{TREE}{workspace_id}"
 
 
 class Journal:
@@ -57,28 +66,18 @@ class Journal:
         rows: Sequence[Row] = await self._store.rows("events_after", {"org_id": org_id, "seq": seq, "count": count})
         return [Fact(*row) for row in rows]
 
-    async def after_for(
-        self, org_id: str, seq: int, count: int, *, upto: int, workspace_id: str, peers: str, parent: str = ""
-    ) -> list[Fact]:
-        """The same for one workspace: what is about itself, and of its peers what peers may see. `peers` holds their
-        ids, a comma before and behind each. `parent`: whose
-        events for children it hears. Nothing behind `upto`."""
-        wish = {"org_id": org_id, "workspace_id": workspace_id, "peers": peers, "parent": parent}
-        rows = await self._store.rows("events_after_for", {**wish, "seq": seq, "upto": upto, "count": count})
+    async def after_for(self, org_id: str, seq: int, count: int, *, upto: int, ears: Mapping[str, Any]) -> list[Fact]:
+        """The same for one workspace, and nothing behind `upto`. `ears`, what it hears: `workspace_id`, all that is
+        about it; `peers`, what peers may see of these (their ids, a comma before and behind each); `parent`, what
+        children may see of it; `tree`, the audience of what happens elsewhere in trees that begin in it."""
+        rows = await self._store.rows(
+            "events_after_for", {**ears, "org_id": org_id, "seq": seq, "upto": upto, "count": count}
+        )
         return [Fact(*row) for row in rows]
 
-    async def count_for(
-        self, org_id: str, seq: int, *, upto: int, workspace_id: str, peers: str, parent: str = ""
-    ) -> int:
+    async def count_for(self, org_id: str, seq: int, *, upto: int, ears: Mapping[str, Any]) -> int:
         """How many facts `after_for` would find without a limit."""
-        wish = {
-            "org_id": org_id,
-            "workspace_id": workspace_id,
-            "peers": peers,
-            "parent": parent,
-            "seq": seq,
-            "upto": upto,
-        }
+        wish = {**ears, "org_id": org_id, "seq": seq, "upto": upto}
         found: int = (await self._store.rows("count_events_for", wish))[0][0]
         return found
 

@@ -27,12 +27,13 @@ SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, paylo
 FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;
 
 -- name: events_after_for
--- the same for one workspace, up to a number: its own, what peers may see of peers, what children may see of its parent
+-- the same for one workspace, up to a number: its own, what it may see of peers and its parent, and of trees it began
 SELECT seq, name, workspace_id, audience, entity_kind, entity_id, rev, at, payload
 FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :upto AND (
     workspace_id = :workspace_id
     OR (audience = 'peers' AND CAST(:peers AS TEXT) LIKE '%,' || workspace_id || ',%')
     OR (audience = 'children' AND workspace_id = :parent)
+    OR audience = :tree
 ) ORDER BY seq LIMIT :count;
 
 -- name: count_events_for
@@ -41,6 +42,7 @@ SELECT count(*) FROM events WHERE org_id = :org_id AND seq > :seq AND seq <= :up
     workspace_id = :workspace_id
     OR (audience = 'peers' AND CAST(:peers AS TEXT) LIKE '%,' || workspace_id || ',%')
     OR (audience = 'children' AND workspace_id = :parent)
+    OR audience = :tree
 );
 
 -- name: set_timer

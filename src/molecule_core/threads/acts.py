@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from molecule_core.ground.ids import Ids
+from molecule_core.ground.metrics import ThreadMeter
 from molecule_core.store.database import Read, Step
 from molecule_core.threads import rules
 from molecule_core.threads.model import SERVER, Mail, Thread, Turn
@@ -22,8 +23,10 @@ _CUT_OFF = "The outcome is not known: the turn ended before the tool had answere
 class Acts:
     """Ends turns, closes threads, delivers letters."""
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: Ids, meter: ThreadMeter) -> None:
+        """`meter`: counts what the changes do that these acts are part of."""
         self._ids = ids
+        self.meter = meter
 
     def turn(
         self,

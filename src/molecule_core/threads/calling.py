@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import MayNotTalk, MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import ThreadMeter
 from molecule_core.ground.refusals import NoSuchAgent
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.rules import may_talk
 from molecule_core.store.database import Command, Decision, Read, Step, Store, WriteSet
-from molecule_core.threads import rules
+from molecule_core.threads import counting, rules
 from molecule_core.threads.model import Line, Thread
 from molecule_core.threads.steps import Change, thread_row
 from molecule_core.threads.turning import check_fence
@@ -30,8 +31,9 @@ Deed = Callable[[Change, Thread, Collab], Generator[Step, Any, Collab]]
 class Calls:
     """Runs calls, each as one command."""
 
-    def __init__(self, store: Store, org: OrgReader, *, clock: Clock, limits: Limits) -> None:
+    def __init__(self, store: Store, org: OrgReader, meter: ThreadMeter, *, clock: Clock, limits: Limits) -> None:
         self._store = store
+        self._meter = meter
         self._org = org
         self._clock = clock
         self._limits = limits
@@ -62,7 +64,7 @@ class Calls:
             raise NotFound(what="thread")
         if asked.generation is not None:
             check_fence(row, asked.generation)
-        change = Change(self._clock.now(), self._limits)
+        change = Change(self._clock.now(), self._limits, self._meter)
         return change, change.take(row)
 
     def begin(self, change: Change, row: Thread, tool: AgentTool, asked: AgentCall) -> Collab:
@@ -81,9 +83,11 @@ class Calls:
 
     def _refused(self, row: Thread, tool: AgentTool, asked: AgentCall, refusal: MoleculeError) -> WriteSet[Collab]:
         """Nothing but the two lines is written."""
-        change = Change(self._clock.now(), self._limits)
+        change = Change(self._clock.now(), self._limits, self._meter)
         change.take(row)
         ended = replace(self.begin(change, row, tool, asked), status="failed", reason=refusal.text)
+        if tool == "spawn":
+            change.counts(counting.refused(refusal))
         change.add(row.thread_id, ended, turn_id=row.turn_id, key=f"end:{asked.call_id}")
         return change.written(ended, refusal=refusal)
 

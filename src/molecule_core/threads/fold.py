@@ -40,6 +40,7 @@ def born(entry: log.Created, at: int) -> Thread:
         org_id=entry.org_id,
         workspace_id=entry.workspace_id,
         root_id=entry.root_id,
+        root_workspace_id=entry.root_workspace_id or entry.workspace_id,
         parent_id=entry.parent_thread_id,
         requester_id=entry.requester_thread_id,
         fork_id=None if fork is None else fork.thread_id,

@@ -26,7 +26,7 @@ class ThreadHearing:
         that. Agents of other seats below them go on."""
         found = yield Several([Read("threads_of_seat", {"workspace_id": each}) for each in fact.ids])
         closing = sorted((Thread.of(row) for rows in found for row in rows), key=lambda each: each.created_at)
-        change = Change(fact.at, self._limits)
+        change = Change(fact.at, self._limits, self._acts.meter)
         roots = dict.fromkeys(each.root_id for each in closing)
         for rows in (yield Several([Read("threads_of_tree", {"root_id": each}) for each in roots])):
             change.knows_tree([Thread.of(row) for row in rows])
@@ -34,4 +34,4 @@ class ThreadHearing:
             change.take(each)
             yield from self._acts.close(change, each.thread_id, SERVER, "detach")
         done = change.written(None)
-        return Followed(done.writes, done.events, done.rings)
+        return Followed(done.writes, done.events, done.rings, then=done.then)

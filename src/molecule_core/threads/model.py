@@ -36,6 +36,7 @@ class Thread(Struct, frozen=True, kw_only=True):
     org_id: str
     workspace_id: str
     root_id: str
+    root_workspace_id: str
     parent_id: str | None
     requester_id: str | None
     fork_id: str | None

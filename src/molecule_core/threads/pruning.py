@@ -1,14 +1,16 @@
-"""Retention of threads: a closed one goes after some days, with its log; not one that a fork still sees.
+"""Retention of threads: a tree goes some days after all of it was closed, thread by thread with their logs; not what a
+fork still sees.
 
 Above: the server. Below: the store.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Store
-from molecule_core.store.pruning import LOOKED, Batch, Prunes, deletion
+from molecule_core.store.database import Command, Decision, Read, Row, Store, WriteSet
+from molecule_core.store.pruning import LOOKED, Batch, Prunes
 
 # What goes with a thread, which itself goes first: its base instructions stay as long as it does.
 _WITH_A_THREAD = (
@@ -37,15 +39,28 @@ class ThreadPruning(Prunes):
 
     async def _of(self, org_id: str, before: int, count: int) -> AsyncIterator[Batch]:
         place: dict[str, Any] = {"updated_at": -1, "id": ""}
-        full = True
-        while full:
-            found = await self._store.rows("old_threads", {"org_id": org_id, "before": before, "count": count, **place})
-            full = len(found) == count
+        while True:
+            look = {"org_id": org_id, "before": before, "count": count, **place}
+            found = _few(await self._store.rows("old_threads", look), count)
             if not found:
                 yield LOOKED
                 return
+            yield Batch("threads", len(found), self._deletion(look, {row[0] for row in found}))
             place = {"id": found[-1][0], "updated_at": found[-1][1]}
-            own = [{"thread_id": row[0]} for row in found]
-            yield Batch(
-                "threads", len(own), deletion(org_id, [(name, each) for name in _WITH_A_THREAD for each in own])
-            )
+
+    def _deletion(self, look: dict[str, Any], found: set[str]) -> Command[None]:
+        """Deletes those of the threads that were found that may still go: a closed thread may be taken up again, or
+        forked, until then."""
+
+        def decide() -> Decision[None]:
+            rows = yield Read("old_threads", look)
+            own = [{"thread_id": row[0]} for row in rows if row[0] in found]
+            return WriteSet(None, [(name, each) for name in _WITH_A_THREAD for each in own])
+
+        return Command(look["org_id"], (), decide, alone=True)
+
+
+def _few(rows: Sequence[Row], count: int) -> Sequence[Row]:
+    """The first of them: at least one, and no more than have so many lines of logs together."""
+    lines = accumulate(last for *_, last in rows)
+    return rows[: max(1, sum(each <= count for each in lines))]

@@ -2,8 +2,8 @@
 
 -- name: thread
 -- a thread
-SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
@@ -12,14 +12,14 @@ FROM threads WHERE thread_id = :thread_id;
 -- name: insert_thread
 -- a thread is there
 INSERT INTO threads (
-    thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+    thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
 ) VALUES (
-    :thread_id, :org_id, :workspace_id, :root_id, :parent_id, :requester_id, :fork_id, :fork_at, :fork_since,
-    :path, :task_name, :nickname, :role, :kind, :call_id, :wake, :model, :effort, :tools, :permissions,
+    :thread_id, :org_id, :workspace_id, :root_id, :root_workspace_id, :parent_id, :requester_id, :fork_id, :fork_at,
+    :fork_since, :path, :task_name, :nickname, :role, :kind, :call_id, :wake, :model, :effort, :tools, :permissions,
     :base_thread, :base_version, :base_sha, :base_item, :base_from, :base_bytes, :base_tokens, :developer,
     :context, :status, :message, :ends, :end_status, :end_message, :turn_id, :queue, :open, :turns, :closed,
     :flags, :waits, :heard, :tokens, :turn_tokens, :last_ordinal, :created_at, :updated_at, :generation, :owner,
@@ -41,8 +41,8 @@ WHERE thread_id = :thread_id;
 
 -- name: threads_of_workspace
 -- the threads of a workspace, newest first, before one of them
-SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
@@ -54,8 +54,8 @@ ORDER BY created_at DESC, thread_id DESC LIMIT :count;
 
 -- name: threads_of_tree
 -- all threads of a tree, oldest first
-SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
@@ -63,8 +63,8 @@ FROM threads WHERE root_id = :root_id ORDER BY created_at, thread_id;
 
 -- name: threads_of_seat
 -- the threads of a workspace that are not closed
-SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
@@ -72,8 +72,8 @@ FROM threads WHERE workspace_id = :workspace_id AND closed = 0 ORDER BY created_
 
 -- name: thread_at
 -- the thread of a tree that has a path
-SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
-    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
@@ -85,13 +85,22 @@ SELECT COALESCE(SUM(CASE WHEN open = 1 AND thread_id <> root_id THEN 1 ELSE 0 EN
     COALESCE(SUM(CASE WHEN thread_id <> root_id THEN 1 ELSE 0 END), 0), COALESCE(SUM(tokens), 0)
 FROM threads WHERE root_id = :root_id;
 
+-- name: thread_states
+-- how many threads are idle, have a turn that waits, run one, and wait for somebody in it
+SELECT (SELECT count(*) FROM threads WHERE closed = 0) - count(*),
+    COALESCE(SUM(CASE WHEN turn_id IS NULL THEN 1 ELSE 0 END), 0),
+    COALESCE(SUM(CASE WHEN turn_id IS NOT NULL AND waits = '[]' AND flags = '[]' THEN 1 ELSE 0 END), 0),
+    COALESCE(SUM(CASE WHEN turn_id IS NOT NULL AND (waits <> '[]' OR flags <> '[]') THEN 1 ELSE 0 END), 0)
+FROM threads WHERE open = 1;
+
 -- name: thread_tree_tokens
 -- the tokens of a tree
 SELECT COALESCE(SUM(tokens), 0) FROM threads WHERE root_id = :root_id;
 
 -- name: thread_spawns_since
--- how many agents of a workspace were spawned since a time
-SELECT count(*) FROM threads WHERE workspace_id = :workspace_id AND kind <> 'root' AND created_at > :since;
+-- how many agents a workspace has spawned since a time, wherever they sit
+SELECT count(*) FROM threads AS c JOIN threads AS p ON p.thread_id = c.parent_id
+WHERE c.parent_id IS NOT NULL AND c.created_at > :since AND p.workspace_id = :workspace_id;
 
 -- name: thread_work
 -- threads of a workspace with a turn that is not ended, that nobody holds now or that an engine holds itself
@@ -234,11 +243,12 @@ INSERT INTO thread_reports (thread_id, target_id, ends) VALUES (:thread_id, :tar
 ON CONFLICT (thread_id, target_id) DO UPDATE SET ends = excluded.ends;
 
 -- name: old_threads
--- closed threads of an organisation that nothing has happened to for long and nobody sees as a fork, behind one of them
-SELECT thread_id, updated_at FROM threads AS t
+-- closed threads that nothing has happened to for long, as in all of their trees, and no fork sees, behind one of them
+SELECT thread_id, updated_at, last_ordinal FROM threads AS t
 WHERE org_id = :org_id AND closed = 1 AND updated_at < :before
     AND (updated_at > :updated_at OR (updated_at = :updated_at AND thread_id > :id))
     AND NOT EXISTS (SELECT 1 FROM threads AS f WHERE f.fork_id = t.thread_id)
+    AND NOT EXISTS (SELECT 1 FROM threads AS o WHERE o.root_id = t.root_id AND (o.closed = 0 OR o.updated_at >= :before))
 ORDER BY updated_at, thread_id LIMIT :count;
 
 -- name: forget_thread

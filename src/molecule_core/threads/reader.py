@@ -77,6 +77,11 @@ class ThreadReader:
         }
         return [Thread.of(row) for row in await self._store.rows("threads_of_workspace", wish)]
 
+    async def states_in_all(self) -> dict[str, int]:
+        """How many threads of all organisations are not closed, by what they do."""
+        idle, queued, running, waiting = (await self._store.rows("thread_states", {}))[0]
+        return {"idle": idle, "queued": queued, "running": running, "waiting": waiting}
+
     # -- shown ---------------------------------------------------------------------------------------------------------
 
     async def item(self, thread: Thread) -> ThreadItem:

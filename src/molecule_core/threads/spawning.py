@@ -139,6 +139,7 @@ class AgentWriter:
             org_id=row.org_id,
             workspace_id=seat.id,
             root_id=row.root_id,
+            root_workspace_id=row.root_workspace_id,
             parent_thread_id=row.thread_id,
             requester_thread_id=row.thread_id,
             forked_from=origin,

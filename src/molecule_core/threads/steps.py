@@ -3,7 +3,9 @@
 Above: the hands of this slice. Below: fold, items, rules.
 """
 
+from collections import Counter
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,10 +13,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.metrics import Tally, ThreadMeter
 from molecule_core.store.database import Event, Read, Step, T, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.queries import Params
-from molecule_core.threads import fold
+from molecule_core.threads import counting, fold
 from molecule_core.threads.bases import BaseInstructions
 from molecule_core.threads.items import item_of
 from molecule_core.threads.model import THREAD, Line, Mail, Thread, Turn, thread_key, work_key
@@ -79,8 +82,11 @@ def tree_room(root_id: str, workspace_id: str, since: int) -> Generator[Step, An
 class Change:
     """What one command does to threads: their rows as they will be, lines of logs, and what is told of it."""
 
-    def __init__(self, now: int, limits: Limits) -> None:
+    def __init__(self, now: int, limits: Limits, meter: ThreadMeter | None = None) -> None:
+        """`meter` counts it, once it is on disk."""
         self.now = now
+        self._meter = meter
+        self._tally = Counter[tuple[str, ...]]()
         self._limits = limits
         self._rows: dict[str, Thread] = {}
         self._new = set[str]()
@@ -132,6 +138,7 @@ class Change:
         after = self._rows[thread_id] = fold.advance(before, entry, self.now)
         turn_id = entry.turn_id if isinstance(entry, _BELONGS_TO_A_TURN) else turn_id
         self._line(after, entry, turn_id, key)
+        self.counts(counting.tally_of(entry))
         self._turned(after, entry)
         if (before.status, before.message, before.flags, before.waits) != (
             after.status,
@@ -166,6 +173,10 @@ class Change:
         """Who may write to it changes."""
         self._rows[thread_id] = replace(self._rows[thread_id], **lease)
 
+    def counts(self, tally: Tally) -> None:
+        """So much is counted of it."""
+        self._tally.update(tally)
+
     def _line(self, thread: Thread, entry: Entry, turn_id: str | None, key: str | None) -> None:
         body, kind = _text(entry), log.type_of(entry)
         line = Line(thread.thread_id, thread.last_ordinal, turn_id, kind, body, self.now)
@@ -198,7 +209,8 @@ class Change:
     def _tell(self, name: str, thread: Thread, payload: Any, *, rev: int | None = None) -> None:
         said = msgspec.json.encode(payload)
         number = thread.revision + 1 if rev is None else rev
-        event = Event(name, thread.workspace_id, THREAD, thread.thread_id, number, said, self.now)
+        above = None if thread.root_workspace_id == thread.workspace_id else thread.root_workspace_id
+        event = Event(name, thread.workspace_id, THREAD, thread.thread_id, number, said, self.now, above)
         self._untold.get(thread.thread_id, self._events).append(event)
 
     # -- turns and mail ------------------------------------------------------------------------------------------------
@@ -240,6 +252,7 @@ class Change:
         self._receipt(stamped)
 
     def _receipt(self, mail: Mail) -> None:
+        self.counts(counting.letter(mail.state))
         receiver = self._rows[mail.receiver_id]
         for each in dict.fromkeys((mail.receiver_id, mail.author_id)):
             if each is not None and each in self._rows:
@@ -267,7 +280,13 @@ class Change:
             self._writes.append((name, saved))
             self._rows[thread_id] = saved
             self._rings |= dict.fromkeys((thread_key(thread_id), work_key(row.workspace_id), org_key(row.org_id)))
-        return WriteSet(answer, self._writes, self._events, tuple(self._rings), None, refusal)
+        then = None if self._meter is None or not self._tally else partial(self._meter.add, self._tally)
+        return WriteSet(answer, self._writes, self._events, tuple(self._rings), then, refusal)
+
+    def standing(self, thread_id: str) -> WriteSet[Thread]:
+        """All of it; the answer is how a thread stands then."""
+        done = self.written(None)
+        return WriteSet(self._rows[thread_id], done.writes, done.events, done.rings, done.then)
 
 
 def _text(value: Any) -> str:

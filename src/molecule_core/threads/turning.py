@@ -212,8 +212,7 @@ class EngineWriter:
                 change, row.thread_id, turn_id, said.status, error=said.error, final=said.final, seen=seen
             )
             change.put(row.thread_id, owner_until=self._until(change))
-            done = change.written(None)
-            return WriteSet(change.of(row.thread_id), done.writes, done.events, done.rings)
+            return change.standing(row.thread_id)
 
         return await self._run(thread, decide, alone=True)
 
@@ -226,7 +225,7 @@ class EngineWriter:
             row = yield from thread_row(thread.thread_id)
             if row is None:  # retention has taken it
                 raise NotFound(what="thread")
-            change = Change(self._clock.now(), self._limits)
+            change = Change(self._clock.now(), self._limits, self._acts.meter)
             return (yield from decide(change, change.take(row)))
 
         keys = () if alone else (("threads", thread.root_id),)

@@ -162,8 +162,7 @@ class ThreadWriter:
     def _kept(self, change: Change, workspace_id: str, key: str | None, thread_id: str) -> WriteSet[Thread]:
         if key is not None:
             change.write("keep_thread_key", {"workspace_id": workspace_id, "key": key, "thread_id": thread_id})
-        done = change.written(None)
-        return WriteSet(change.of(thread_id), done.writes, done.events, done.rings)
+        return change.standing(thread_id)
 
     # -- input ---------------------------------------------------------------------------------------------------------
 
@@ -242,8 +241,7 @@ class ThreadWriter:
         def decide(change: Change, row: Thread) -> Decision[Thread]:
             yield from self._acts.interrupt(change, row.thread_id)
             yield from self._acts.below(change, row.thread_id, by, descendants)
-            done = change.written(None)
-            return WriteSet(change.of(row.thread_id), done.writes, done.events, done.rings)
+            return change.standing(row.thread_id)
 
         return await self._run(thread, decide)
 
@@ -255,8 +253,7 @@ class ThreadWriter:
                 return WriteSet(row)
             yield from self._acts.close(change, row.thread_id, by, descendants)
             yield from self._acts.below(change, row.thread_id, by, descendants)
-            done = change.written(None)
-            return WriteSet(change.of(row.thread_id), done.writes, done.events, done.rings)
+            return change.standing(row.thread_id)
 
         return await self._run(thread, decide)
 
@@ -270,8 +267,7 @@ class ThreadWriter:
             if row.turn_id is not None and setup != Setup():
                 raise ThreadBusy(turn_id=row.turn_id, what="what it works with is changed between turns only.")
             resume_in(change, row, by, setup)
-            done = change.written(None)
-            return WriteSet(change.of(row.thread_id), done.writes, done.events, done.rings)
+            return change.standing(row.thread_id)
 
         return await self._run(thread, decide)
 
@@ -286,7 +282,7 @@ class ThreadWriter:
             raise WorkspaceRemoved(id=seat.id, removed_at=rfc3339(seat.removed_at))
 
     def _change(self) -> Change:
-        return Change(self._clock.now(), self._limits)
+        return Change(self._clock.now(), self._limits, self._acts.meter)
 
     async def _run(self, thread: Thread, decide: Callable[[Change, Thread], Decision[T]]) -> T:
         """One command about a thread, as it stands then."""

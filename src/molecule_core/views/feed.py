@@ -3,7 +3,8 @@
 Above: `edges/live.py`. Below: the journal, and the readers of the nouns that facts are about.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -16,7 +17,7 @@ from molecule_core.messages.model import Shown, Told
 from molecule_core.messages.reader import MessageReader
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Store
-from molecule_core.store.journal import Fact, Journal, org_key, pulse_key
+from molecule_core.store.journal import TREE, Fact, Journal, org_key, pulse_key, tree_of
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.wire.events import EVENTS, Heartbeat, TaskUpdated
 from molecule_core.wire.live import Entity, EventFrame
@@ -33,12 +34,19 @@ class Scope(Struct, frozen=True):
     """Whose events: all of an organisation, or those about one workspace and, of its peers, what peers may see.
 
     `peers` are their ids, a comma before and behind each; `parent`: the one above it, of which it hears what children
-    may."""
+    may; `trees`: whether it hears what happens elsewhere in trees that begin in it."""
 
     org_id: str
     workspace_id: str | None = None
     peers: str = ","
     parent: str = ""
+    trees: bool = False
+
+    @property
+    def ears(self) -> Mapping[str, Any]:
+        """The same as the journal reads it."""
+        tree = tree_of(self.workspace_id) if self.workspace_id is not None and self.trees else ""
+        return {"workspace_id": self.workspace_id, "peers": self.peers, "parent": self.parent, "tree": tree}
 
 
 class Notice(Struct, frozen=True):
@@ -54,6 +62,11 @@ class Notice(Struct, frozen=True):
     tail: bytes
     row: Shown | None = None
     """The message that it tells of, if one came in."""
+
+    @property
+    def above(self) -> str:
+        """The other workspace that hears it, if it happened in a tree that begins there."""
+        return self.audience.removeprefix(TREE) if self.audience.startswith(TREE) else ""
 
     def frame(self, prev: int) -> bytes:
         """The whole frame on a channel whose last event was `prev`."""
@@ -128,18 +141,14 @@ class Feed:
             facts = await self._journal.after(scope.org_id, seq, count)
             return Page(await self._notices(facts), facts[-1].seq if facts else seq)
         end = await self.head(scope.org_id) if upto is None else upto
-        facts = await self._journal.after_for(
-            scope.org_id, seq, count, upto=end, workspace_id=scope.workspace_id, peers=scope.peers, parent=scope.parent
-        )
+        facts = await self._journal.after_for(scope.org_id, seq, count, upto=end, ears=scope.ears)
         return Page(await self._notices(facts), facts[-1].seq if len(facts) == count else max(seq, end))
 
     async def count(self, scope: Scope, seq: int, upto: int) -> int:
         """How many notices lie behind a number and up to another."""
         if scope.workspace_id is None:
             return upto - seq
-        return await self._journal.count_for(
-            scope.org_id, seq, upto=upto, workspace_id=scope.workspace_id, peers=scope.peers, parent=scope.parent
-        )
+        return await self._journal.count_for(scope.org_id, seq, upto=upto, ears=scope.ears)
 
     async def wait(self, org_id: str, seq: int, count: int) -> Page:
         """The notices of an organisation behind a number; waits for the first, but never for ever. Ends before a fact

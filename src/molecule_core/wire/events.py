@@ -1,7 +1,8 @@
 """The one table of events: name, who may see it, and the shape of its payload.
 
 Audience `workspace`: persons of the organisation, and the workspace it is about. `peers`: also all that may talk to it.
-`children`: also its direct children. `persons`: persons of the organisation alone; it is about no workspace.
+`children`: also its direct children. `persons`: persons of the organisation alone; it is about no workspace. An event
+of a thread is also seen by the workspace where its tree begins (`tree:<workspace>` in the journal).
 """
 
 from typing import Any, Literal

@@ -72,7 +72,7 @@ class TextInput(Struct, frozen=True, tag_field="type", tag="text", omit_defaults
 
 
 class Created(Struct, frozen=True, kw_only=True, tag_field="type", tag="created"):
-    """The thread is there. `base`: of a fork, which inherits it; any other has its own next in the log."""
+    """The thread is there. `base`: of a fork alone; `root_workspace_id`: if its tree begins in another workspace."""
 
     thread_id: str
     org_id: str
@@ -95,6 +95,7 @@ class Created(Struct, frozen=True, kw_only=True, tag_field="type", tag="created"
     base: BaseRef | None = None
     developer: int = 0
     context: int = 0
+    root_workspace_id: str | None = None
 
 
 class BaseSet(Struct, frozen=True, kw_only=True, tag_field="type", tag="base"):

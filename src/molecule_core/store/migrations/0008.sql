@@ -3,8 +3,8 @@
 ALTER TABLE approvals ADD COLUMN thread_id TEXT;
 
 -- threads
--- threads: one row each, the fold of its log (threads/fold.py) up to updated_at. path: from the root on, with the names of
--- tasks. fork_*: what it sees of another thread. tools, permissions, base_from, queue, flags, waits: JSON. base_*: the base
+-- threads: one row each, the fold of its log (threads/fold.py) up to updated_at. root_workspace_id: where its tree begins,
+-- which hears of all of it. path: from the root on, with the names of tasks. fork_*: what it sees of another thread. tools, permissions, base_from, queue, flags, waits: JSON. base_*: the base
 -- instructions in force, whose text base_thread keeps. ends counts its ends; end_*: the last one. open 1: a turn is not
 -- ended. heard: the ordinal of the last input of a user. generation, owner, owner_until: the engine that may write; seen: up
 -- to where it was told; revision counts changes of the row
@@ -13,6 +13,7 @@ CREATE TABLE threads (
     org_id TEXT NOT NULL,
     workspace_id TEXT NOT NULL,
     root_id TEXT NOT NULL,
+    root_workspace_id TEXT NOT NULL,
     parent_id TEXT,
     requester_id TEXT,
     fork_id TEXT,
@@ -66,6 +67,8 @@ CREATE INDEX threads_by_workspace ON threads (workspace_id, created_at, thread_i
 CREATE UNIQUE INDEX threads_by_path ON threads (root_id, path);
 CREATE INDEX threads_by_fork ON threads (fork_id) WHERE fork_id IS NOT NULL;
 CREATE INDEX threads_with_work ON threads (workspace_id, updated_at) WHERE open = 1;
+CREATE INDEX threads_spawned ON threads (created_at) WHERE parent_id IS NOT NULL;
+CREATE INDEX threads_living ON threads (root_id) WHERE closed = 0;
 CREATE INDEX threads_by_age ON threads (org_id, updated_at, thread_id) WHERE closed = 1;
 
 -- threads: their logs, an entry a line; body: JSON, as wire/threadlog.py has it, but for the text of base instructions. key:

@@ -1,0 +1,95 @@
+"""Who hears of threads: persons of all; a workspace of its own, and of the trees that begin in it, live and behind a
+cursor."""
+
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import msgspec
+
+from tests.journeys.livewire import HandMade, all_live, channel, check_chain, journal_of, streaming, token_of, told
+from tests.journeys.patience import bounded
+from tests.requirements import requirement
+from tests.running import Seat
+from tests.threads.house import Engine, House, Item, code
+
+_NAMES = ("THREAD_", "TURN_")
+
+
+def about(events: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
+    """The events about threads, by thread."""
+    found: dict[str, list[str]] = {}
+    for event in events:
+        if event.get("event", "").startswith(_NAMES):
+            found.setdefault(event["entity"]["id"], []).append(event["event"])
+    return found
+
+
+async def spawn(seat: Seat, thread_id: str, name: str, **asked: object) -> str:
+    """A new agent's thread."""
+    body = {"call_id": f"spawn-{name}", "task_name": name, "message": "work", **asked}
+    answer: Item = await bounded(seat.api.post(f"/threads/{thread_id}/agents/spawn", body))
+    return str(answer["call"]["new_thread_id"])
+
+
+async def blocks(stream: HandMade, name: str) -> list[dict[str, Any]]:
+    """What an event stream tells, up to the last word."""
+    found: list[dict[str, Any]] = []
+    while not found or found[-1].get(name) != "WORKSPACE_UPDATED":
+        found.append(msgspec.json.decode((await stream.block()).get("data", "{}")))
+    return found
+
+
+@requirement("TH20", "TH6")
+async def test_a_workspace_hears_its_own_threads_and_all_of_the_trees_that_begin_in_it(house: House) -> None:
+    server = house.server
+    lead = await server.seat("Lead")
+    far = await server.seat("Far", parent_id=lead.id)
+    near = await server.seat("Near", parent_id=lead.id)
+    stranger = await server.seat("Stranger", org_id=await server.org("Other"))
+    tokens = {each.id: each.token for each in (lead, far, near, stranger)}
+    tokens["person"] = await token_of(server, "viewer")
+    async with AsyncExitStack() as stack:
+        channels = {name: await stack.enter_async_context(channel(server, token)) for name, token in tokens.items()}
+        stream = await stack.enter_async_context(streaming(server, token=lead.token))
+        # The older stream of a seat is about the seat alone.
+        older = await stack.enter_async_context(streaming(server, f"/workspaces/{lead.id}/events/stream", lead.token))
+        await all_live(server)
+
+        root = (await house.starts(lead))["thread_id"]
+        child = await spawn(lead, root, "far", workspace_id=far.id)
+        grandchild = await spawn(far, child, "sub")
+        await Engine(far.api, {"thread_id": grandchild}).works("done")
+        other = (await house.starts(far))["thread_id"]
+        upward = await spawn(far, other, "up", workspace_id=lead.id)
+        for each in (lead, stranger):  # the last word, which all of its organisation hear
+            await bounded(server.admin.call("PATCH", f"/workspaces/{each.id}", body={"role": "the last word"}))
+        for each in (lead, far, near, stranger):
+            await bounded(channels[each.id].event("WORKSPACE_UPDATED"))
+        last = await bounded(channels["person"].event("WORKSPACE_UPDATED"))
+        heard = {name: about(opened.frames[1:]) for name, opened in channels.items()}
+        assert set(heard["person"]) == {root, child, grandchild, other, upward}
+        assert heard[lead.id] == {each: heard["person"][each] for each in (root, child, grandchild, upward)}
+        assert heard[far.id] == {each: heard["person"][each] for each in (child, grandchild, other, upward)}
+        assert heard[near.id] == heard[stranger.id] == {}
+        for thread in heard["person"].values():
+            assert thread[0] == "THREAD_STARTED"
+        assert {"TURN_STARTED", "TURN_COMPLETED", "THREAD_MAIL"} <= set(heard[lead.id][grandchild])
+
+        by_stream, by_older = await blocks(stream, "event"), await blocks(older, "type")
+        assert about(by_stream) == heard[lead.id]
+        named = {each["data"].get("thread_id") for each in by_older if each.get("type", "").startswith(_NAMES)}
+        assert named - {None} == {root, upward}
+
+        # Who has lost its place finds the whole tree again, and who has no part in it finds nothing.
+        tree = await bounded(lead.api.get(f"/threads/{root}/tree"))
+        assert [each["thread_id"] for each in tree["threads"]] == [root, child, grandchild]
+        for each in (near, stranger):
+            assert await code(each.api.get(f"/threads/{grandchild}")) == (404, "not_found")
+
+        # Who was away is told the same.
+        for each in (lead, far, near):
+            again = await journal_of(server, each.token, upto=last["seq"])
+            check_chain(again, 0)
+            live = [event for event in told(channels[each.id].frames) if "seq" in event]
+            assert [event for event in told(again) if event["seq"] >= live[0]["seq"]] == live

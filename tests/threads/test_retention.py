@@ -1,0 +1,134 @@
+"""Retention of threads: what is closed goes after its time, with all that is its own; what lives, or is seen, stays."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from molecule_core.ground.clock import DAY
+from molecule_core.ground.limits import Limits
+from tests.clocks import FakeClock
+from tests.engines import Engine as Kind
+from tests.journeys.patience import bounded
+from tests.requirements import requirement
+from tests.running import running
+from tests.store.bench import seen_from_outside
+from tests.threads.house import Engine, House, Item, code, turn
+
+_A_WEEK = 7 * DAY / 1_000_000
+_TABLES = ("threads", "thread_entries", "thread_bases", "thread_turns", "thread_mail", "thread_usage", "thread_keys")
+# Time goes by days here, and only retention is to notice.
+_LIMITS = Limits(retention_batch=40, sweep_seconds=10_000_000, prune_seconds=1_000_000_000, silence_seconds=10_000_000)
+
+
+@pytest.fixture
+async def house(engine: Kind, place: str, tmp_path: Path, clock: FakeClock) -> AsyncIterator[House]:
+    async with running(engine, place, tmp_path, clock=clock, limits=_LIMITS) as server:
+        yield House(server, await server.person(), clock)
+
+
+async def pruned(house: House) -> int:
+    """One whole round, which begins now; how many threads it took."""
+    retention, found = house.server.server._retention, 0
+    async for batch in retention._batches(retention.before):
+        if batch.command is not None:
+            await bounded(house.server.server.store.run(batch.command))
+            found += batch.rows if batch.what == "threads" else 0
+    return found
+
+
+async def rows_of(engine: Kind, place: str, threads: Sequence[str]) -> dict[str, int]:
+    """What the store still has of these threads."""
+    names = ", ".join(f"'{each}'" for each in threads)
+    found = {}
+    for table in _TABLES:
+        column = "receiver_id" if table == "thread_mail" else "thread_id"
+        sql = f"SELECT count(*) FROM {table} WHERE {column} IN ({names})"  # noqa: S608
+        found[table] = (await seen_from_outside(engine, place, sql))[0][0]
+    return found
+
+
+async def tree(house: House) -> tuple[Item, Item]:
+    """A root and a child that both have worked, with all that a thread may have."""
+    ops = await house.server.seat("Ops")
+    root = await house.starts(ops, input="Go", key="mine")
+    lead = Engine(ops.api, root)
+    await lead.claim()
+    await lead.begin()
+    await lead.adds({"type": "usage", "record_key": "one", "input": 1, "output": 1})
+    spawn = {"call_id": "s", "task_name": "one", "message": "do"}
+    call = (await bounded(ops.api.post(f"/threads/{root['thread_id']}/agents/spawn", spawn)))["call"]
+    child = {"thread_id": call["new_thread_id"]}
+    await Engine(ops.api, child).works()
+    await lead.ends()
+    await Engine(ops.api, root).works()
+    return root, child
+
+
+async def close(house: House, thread: Item) -> None:
+    await bounded(house.person.post(f"/threads/{thread['thread_id']}/close", {}))
+
+
+@requirement("TH23", "M20")
+async def test_a_tree_goes_when_all_of_it_is_closed_and_old_with_everything_it_had(
+    house: House, engine: Kind, place: str
+) -> None:
+    root, child = await tree(house)
+    both = [root["thread_id"], child["thread_id"]]
+    await close(house, child)
+    await house.clock.advance(_A_WEEK + 1)
+    assert await pruned(house) == 0, "its tree lives"
+    assert (await house.reads(root, "/tree"))["lifetime"] == 1
+    await close(house, root)
+    assert await pruned(house) == 0, "the root is closed since now"
+    assert all((await rows_of(engine, place, both)).values())
+    await house.clock.advance(_A_WEEK + 1)
+    assert await pruned(house) == 2
+    assert not any((await rows_of(engine, place, both)).values())
+    for what in ("", "/items", "/sight", "/tree", "/collab", "/agents"):
+        assert await code(house.reads(root, what)) == (404, "not_found")
+    assert await code(turn(house.person, root, "Are you there?")) == (404, "not_found")
+    # What its caller called it is free again.
+    seat = (await house.person.get("/workspaces"))[0]
+    wish = {"base_instructions": "Be kind.", "key": "mine"}
+    again = await house.person.post(f"/workspaces/{seat['id']}/threads", wish)
+    assert again["thread_id"] != root["thread_id"]
+
+
+@requirement("TH23", "TH4")
+async def test_what_a_fork_sees_stays_and_is_whole_until_the_fork_is_gone(house: House) -> None:
+    root, child = await tree(house)
+    fork = await bounded(house.person.post(f"/threads/{root['thread_id']}/fork", {}))
+    later = await bounded(house.person.post(f"/threads/{fork['thread_id']}/fork", {}))
+    seen = (await house.reads(later, "/sight"))["items"]
+    for each in (root, child, fork):
+        await close(house, each)
+    await house.clock.advance(_A_WEEK + 1)
+    assert await pruned(house) == 1, "the child, which nobody sees"
+    assert (await house.reads(later, "/sight"))["items"] == seen
+    await close(house, later)
+    await house.clock.advance(_A_WEEK + 1)
+    assert [await pruned(house) for _ in range(4)] == [1, 1, 1, 0], "the last fork first"
+
+
+@requirement("TH23")
+async def test_a_thread_that_is_taken_up_or_forked_after_it_was_found_stays(house: House) -> None:
+    kept, seen = [await house.starts(await house.server.seat(f"Seat {each}"), input="Go") for each in range(2)]
+    gone = [await house.starts(await house.server.seat("Other"), input="Go") for _ in range(30)]
+    for each in (kept, seen, *gone):
+        await close(house, each)
+    await house.clock.advance(_A_WEEK + 1)
+    retention, sizes = house.server.server._retention, list[int]()
+    async for batch in retention._batches(retention.before):
+        if batch.what == "threads" and batch.command is not None:
+            if not sizes:
+                await bounded(house.person.post(f"/threads/{kept['thread_id']}/resume", {}))
+                await bounded(house.person.post(f"/threads/{seen['thread_id']}/fork", {}))
+            sizes.append(batch.rows)
+            await bounded(house.server.server.store.run(batch.command))
+    lines = len(await house.log(seen))
+    assert sum(sizes) == 32
+    assert max(sizes) <= 40 // lines, "a batch is as large as the logs in it"
+    assert not (await house.reads(kept))["closed"]
+    assert (await house.reads(seen))["closed"]
+    assert {(await code(house.reads(each)))[0] for each in gone} == {404}
