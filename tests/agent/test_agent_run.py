@@ -232,7 +232,7 @@ async def test_a_rule_of_the_agents_own_asks_a_person_before_the_act_and_the_act
             said = await person.get(f"/workspaces/{seat.id}/chat-history")
             assert not [each for each in said["messages"] if each["role"] == "agent"]
             (thread,) = await watch.all()
-            assert thread["active_flags"] == ["waiting_on_approval"]
+            assert (item["thread_id"], thread["active_flags"]) == (thread["thread_id"], ["waiting_on_approval"])
             await decide(person, item, "approve")
             (thread,) = await watch.rests()
             assert thread["active_flags"] == []
