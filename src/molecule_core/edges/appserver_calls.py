@@ -30,7 +30,11 @@ PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL, BUSY = -32700, -32600, -32601, -32602
 """Codes of refusals: no JSON, not now, no such method, not these params, our mistake, ask again later."""
 # Of the client's own page, whose cookie lets in only requests that say so.
 _OWN_PAGE = {b"x-molecule-client": b"appserver"}
-_NAMES = {"developer_instructions": "developer", "client_user_message_id": "key", "expected_turn_id": "expected_turn_id"}
+_NAMES = {
+    "developer_instructions": "developer",
+    "client_user_message_id": "key",
+    "expected_turn_id": "expected_turn_id",
+}
 
 
 class Refused(Exception):
@@ -125,11 +129,11 @@ class Dialect:
         return Done({"thread": thread_of(item), **_settings(item)}, item.root_id)
 
     async def _resume(self, call: Call, given: app.ResumeParams) -> Done:
-        view = await self._ask(call, ThreadView, "POST", f"{_thread(given.thread_id)}/resume", _body(given))
+        view = await self._ask(call, ThreadView, "POST", f"{_thread(call, given.thread_id)}/resume", _body(given))
         return Done(_shown(view), view.root_id)
 
     async def _fork(self, call: Call, given: app.ForkParams) -> Done:
-        view = await self._ask(call, ThreadView, "POST", f"{_thread(given.thread_id)}/fork", _body(given))
+        view = await self._ask(call, ThreadView, "POST", f"{_thread(call, given.thread_id)}/fork", _body(given))
         return Done(_shown(view), view.root_id)
 
     async def _subscribe(self, call: Call, given: app.ThreadParams) -> Done:
@@ -140,7 +144,7 @@ class Dialect:
         return Done({"status": "unsubscribed"}, leaves=await self.root_of(call, given.thread_id))
 
     async def _list(self, call: Call, given: app.ListParams) -> Done:
-        query = {
+        query: dict[str, Any] = {
             "limit": given.limit,
             "before": given.cursor,
             "state": given.state,
@@ -155,35 +159,37 @@ class Dialect:
     async def _read(self, call: Call, given: app.ReadParams) -> Done:
         view, turns, after = await self._seen(call, given.thread_id), list[app.Turn](), None
         if given.include_turns:
-            path = f"{_thread(given.thread_id)}/items"
+            path = f"{_thread(call, given.thread_id)}/items"
             page = await self._ask(call, EntryPage, "GET", path, after=given.after, limit=given.limit)
             lines = [
-                LogLine(view.thread_id, each.ordinal, each.turn_id, millis(each.at), entry_of(bytes(each.entry).decode()))
+                LogLine(
+                    view.thread_id, each.ordinal, each.turn_id, millis(each.at), entry_of(bytes(each.entry).decode())
+                )
                 for each in page.items
             ]
             turns, after = turns_in(lines), None if page.reached_end else lines[-1].ordinal
         return Done({**_shown(view), "thread": thread_of(view, turns), "nextAfter": after})
 
     async def _compact(self, call: Call, given: app.ThreadParams) -> Done:
-        taken = await self._ask(call, TurnTaken, "POST", f"{_thread(given.thread_id)}/compact")
+        taken = await self._ask(call, TurnTaken, "POST", f"{_thread(call, given.thread_id)}/compact")
         return Done({"turnId": taken.turn_id})
 
     async def _close(self, call: Call, given: app.CloseParams) -> Done:
-        item = await self._ask(call, ThreadItem, "POST", f"{_thread(given.thread_id)}/close", _body(given))
+        item = await self._ask(call, ThreadItem, "POST", f"{_thread(call, given.thread_id)}/close", _body(given))
         return Done({"thread": thread_of(item)})
 
     async def _seen(self, call: Call, thread_id: str) -> ThreadView:
-        return await self._ask(call, ThreadView, "GET", _thread(thread_id))
+        return await self._ask(call, ThreadView, "GET", _thread(call, thread_id))
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 
     async def _turn(self, call: Call, given: app.TurnStartParams) -> Done:
-        taken = await self._ask(call, TurnTaken, "POST", f"{_thread(given.thread_id)}/turns", _body(given))
+        taken = await self._ask(call, TurnTaken, "POST", f"{_thread(call, given.thread_id)}/turns", _body(given))
         return Done({"turn": app.Turn(id=taken.turn_id, status="inProgress"), "joined": taken.joined})
 
     async def _steer(self, call: Call, given: app.SteerParams) -> Done:
         body = {**_body(given), "mode": "steer"}
-        taken = await self._ask(call, TurnTaken, "POST", f"{_thread(given.thread_id)}/turns", body)
+        taken = await self._ask(call, TurnTaken, "POST", f"{_thread(call, given.thread_id)}/turns", body)
         return Done({"turnId": taken.turn_id})
 
     async def _interrupt(self, call: Call, given: app.InterruptParams) -> Done:
@@ -192,7 +198,7 @@ class Dialect:
             now = "no turn runs" if running is None else f"turn {running} runs"
             raise Refused(app.Fault(INVALID, f"{now} now, not {given.turn_id[:100]}; name the turn of turn/started"))
         body = {} if given.descendants is None else {"descendants": given.descendants}
-        await self._ask(call, ThreadItem, "POST", f"{_thread(given.thread_id)}/interrupt", body)
+        await self._ask(call, ThreadItem, "POST", f"{_thread(call, given.thread_id)}/interrupt", body)
         return Done({})
 
     # -- steps ---------------------------------------------------------------------------------------------------------
@@ -215,8 +221,8 @@ def fault_of(answer: Answer) -> app.Fault:
     return app.Fault(INTERNAL if answer.status == 500 else code, problem["error"], problem)
 
 
-def _thread(thread_id: str) -> str:
-    return f"/threads/{_plain(thread_id, 'thread')}"
+def _thread(call: Call, thread_id: str) -> str:
+    return f"/threads/{_plain(call, thread_id, 'thread')}"
 
 
 def _workspace(call: Call, given: str | None) -> str:
@@ -225,12 +231,12 @@ def _workspace(call: Call, given: str | None) -> str:
         given = call.by.id
     if given is None:
         raise Refused(fault_of(refusal(InvalidField(reason="workspaceId is missing; name the workspace"))))
-    return _plain(given, "workspace")
+    return _plain(call, given, "workspace")
 
 
-def _plain(name: str, what: str) -> str:
+def _plain(call: Call, name: str, what: str) -> str:
     """An id that may stand in a path. What cannot be one is not there."""
-    if not is_client_id(name, 128):
+    if not is_client_id(name, call.limits.id_length):
         raise Refused(fault_of(refusal(NotFound(what=what))))
     return name
 
@@ -245,7 +251,9 @@ def _credential(call: Call) -> dict[bytes, bytes]:
 
 def _body(given: Struct) -> dict[str, Any]:
     """What was given, as REST calls it."""
-    members = {name: getattr(given, name) for name in given.__struct_fields__ if name not in ("thread_id", "workspace_id")}
+    members = {
+        name: getattr(given, name) for name in given.__struct_fields__ if name not in ("thread_id", "workspace_id")
+    }
     return {_NAMES.get(name, name): value for name, value in members.items() if value is not None}
 
 

@@ -3,6 +3,7 @@
 Above: `edges/appserver.py`, `edges/appserver_calls.py`. Below: the shapes of the wire.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from molecule_core.wire import appserver as app
 from molecule_core.wire import threadlog as log
-from molecule_core.wire.collaborating import NAMES
+from molecule_core.wire.collabtools import COLLAB
 from molecule_core.wire.threads import ThreadItem
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,6 +25,7 @@ _TOOLS = {
     "resume": "resumeAgent",
     "list": "listAgents",
 }
+_NAMES = frozenset(spec.name for spec in COLLAB)
 _GOES_ON = "inProgress"
 STARTED, COMPLETED = "item/started", "item/completed"
 
@@ -88,9 +90,7 @@ def thread_of(item: ThreadItem, turns: list[app.Turn] | None = None) -> app.Thre
         status=state_of("shutdown" if item.closed else item.status.type, item.active_flags, idle=item.idle),
         turn_id=item.turn_id,
         queued_turn_ids=item.queued,
-        base=app.BaseOf(
-            version=base.version, sha256=base.sha256, item_id=base.item_id, provenance=base.provenance
-        ),
+        base=app.BaseOf(version=base.version, sha256=base.sha256, item_id=base.item_id, provenance=base.provenance),
         call_id=item.call_id,
         created_at=millis(item.created_at) // 1000,
         updated_at=millis(item.updated_at) // 1000,
@@ -107,6 +107,14 @@ class ItemFold:
     def __init__(self) -> None:
         self._turns: dict[str, str] = {}
         self._calls: dict[str, dict[tuple[str, str], app.ToolItem | app.CollabItem]] = {}
+        self._acts: dict[type, Callable[[LogLine, Any], list[Told]]] = {
+            log.TurnStarted: self._begins,
+            log.TurnEnded: self._ends,
+            log.ToolCall: self._called,
+            log.ToolOutput: self._put_out,
+            log.Collab: self._collaborates,
+            log.Closed: self._closed,
+        }
 
     def lacks(self, line: LogLine) -> bool:
         """Whether what stands before this line has to be read to tell it: it ends what was begun before this began to
@@ -123,26 +131,19 @@ class ItemFold:
 
     def tell(self, line: LogLine) -> list[Told]:
         """The notifications of a line, in order."""
-        match line.entry:
-            case log.TurnStarted():
-                return self._begins(line, line.entry)
-            case log.TurnEnded():
-                return self._ends(line, line.entry)
-            case log.ToolCall():
-                return self._called(line, line.entry)
-            case log.ToolOutput():
-                return self._put_out(line, line.entry)
-            case log.Collab():
-                return self._collaborates(line, line.entry)
-            case log.Closed():
-                self._forget(line)
-                return [Told("thread/closed", {"threadId": line.thread_id})]
-            case _:
-                item = _whole(line)
-                return [] if item is None else [_started(line, item, line.at), _completed(line, item)]
+        act = self._acts.get(type(line.entry))
+        if act is not None:
+            return act(line, line.entry)
+        make = _WHOLE.get(type(line.entry))
+        item = None if make is None else make(line.item_id, line.entry)
+        return [] if item is None else [_started(line, item), _completed(line, item)]
 
     def _open(self, line: LogLine) -> dict[tuple[str, str], app.ToolItem | app.CollabItem]:
         return self._calls.get(line.thread_id, {})
+
+    def _closed(self, line: LogLine, _entry: log.Closed) -> list[Told]:
+        self._forget(line)
+        return [Told("thread/closed", {"threadId": line.thread_id})]
 
     def _forget(self, line: LogLine) -> None:
         self._turns.pop(line.thread_id, None)
@@ -163,12 +164,12 @@ class ItemFold:
 
     def _called(self, line: LogLine, entry: log.ToolCall) -> list[Told]:
         # The call of a collaboration tool is an item of its own with that call's id; this is what the model said.
-        name = line.item_id if entry.tool in NAMES else entry.call_id
+        name = line.item_id if entry.tool in _NAMES else entry.call_id
         item = app.ToolItem(
             id=name, tool=entry.tool, arguments=entry.arguments, status="inProgress", started_at_ms=line.at
         )
         self._calls.setdefault(line.thread_id, {})["tool", entry.call_id] = item
-        return [_started(line, item, line.at)]
+        return [_started(line, item)]
 
     def _put_out(self, line: LogLine, entry: log.ToolOutput) -> list[Told]:
         begun = self._open(line).pop(("tool", entry.call_id), None)
@@ -187,7 +188,7 @@ class ItemFold:
         if entry.status == _GOES_ON:
             item = _call_item(entry, line.at, None)
             self._calls.setdefault(line.thread_id, {})["collab", entry.call_id] = item
-            return [_started(line, item, line.at)]
+            return [_started(line, item)]
         begun = self._open(line).pop(("collab", entry.call_id), None)
         return [_completed(line, _call_item(entry, None if begun is None else begun.started_at_ms, line.at))]
 
@@ -218,42 +219,35 @@ def _unsaid(turn_id: str | None) -> Any:
     return "completed" if turn_id is None else "inProgress"
 
 
-def _started(line: LogLine, item: Any, at: int) -> Told:
-    return Told(STARTED, {"threadId": line.thread_id, "turnId": line.turn_id, "item": item, "startedAtMs": at})
+def _started(line: LogLine, item: Any) -> Told:
+    return Told(STARTED, {"threadId": line.thread_id, "turnId": line.turn_id, "item": item, "startedAtMs": line.at})
 
 
 def _completed(line: LogLine, item: Any) -> Told:
-    return Told(
-        COMPLETED, {"threadId": line.thread_id, "turnId": line.turn_id, "item": item, "completedAtMs": line.at}
+    return Told(COMPLETED, {"threadId": line.thread_id, "turnId": line.turn_id, "item": item, "completedAtMs": line.at})
+
+
+def _peer(name: str, entry: log.PeerMessage) -> app.PeerItem:
+    return app.PeerItem(
+        id=name,
+        text=entry.text,
+        author=entry.author,
+        author_thread_id=entry.author_thread_id,
+        recipient=entry.recipient,
+        message_type=entry.mail_type,
+        mail_id=entry.mail_id,
     )
 
 
-def _whole(line: LogLine) -> Any:
-    """The item of a line that begins and ends at once; None for lines that are about the thread, not of a turn."""
-    name, entry = line.item_id, line.entry
-    match entry:
-        case log.UserMessage():
-            return app.UserItem(id=name, content=[app.TextPart(entry.text)], author=entry.author)
-        case log.PeerMessage():
-            return app.PeerItem(
-                id=name,
-                text=entry.text,
-                author=entry.author,
-                author_thread_id=entry.author_thread_id,
-                recipient=entry.recipient,
-                message_type=entry.mail_type,
-                mail_id=entry.mail_id,
-            )
-        case log.AgentMessage():
-            return app.AgentItem(id=name, text=entry.text)
-        case log.Reasoning():
-            return app.ReasoningItem(id=name, summary=[entry.text])
-        case log.ContextNote():
-            return app.NoteItem(id=name, text=entry.text, origin=entry.origin)
-        case log.Compaction():
-            return app.CompactionItem(id=name, summary=entry.summary, upto=entry.upto, kind=entry.kind)
-        case _:
-            return None
+# Lines that begin and end at once; what is not here is about the thread, and no item of a turn.
+_WHOLE: dict[type, Callable[[str, Any], Any]] = {
+    log.UserMessage: lambda name, it: app.UserItem(id=name, content=[app.TextPart(it.text)], author=it.author),
+    log.PeerMessage: _peer,
+    log.AgentMessage: lambda name, it: app.AgentItem(id=name, text=it.text),
+    log.Reasoning: lambda name, it: app.ReasoningItem(id=name, summary=[it.text]),
+    log.ContextNote: lambda name, it: app.NoteItem(id=name, text=it.text, origin=it.origin),
+    log.Compaction: lambda name, it: app.CompactionItem(id=name, summary=it.summary, upto=it.upto, kind=it.kind),
+}
 
 
 def _call_item(entry: log.Collab, started: int | None, completed: int | None) -> app.CollabItem:

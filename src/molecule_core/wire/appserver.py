@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from molecule_core.wire.threadlog import Author, Ended, MailType, Provenance
+from molecule_core.wire.threadlog import Author, MailType, Provenance
 
 
 class _Shape(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -200,7 +200,7 @@ class CollabItem(_Item, frozen=True, tag="collabAgentToolCall"):
 class Result(Struct, frozen=True):
     """The answer to a request."""
 
-    id: int | str
+    id: int | str | None
     result: Any
 
 
@@ -270,13 +270,13 @@ class StartParams(_Setup, frozen=True):
     key: str | None = None
 
 
-class ResumeParams(_Setup, frozen=True):
+class ResumeParams(_Setup, frozen=True, kw_only=True):
     """A thread to take up again, and what is to be otherwise."""
 
     thread_id: str
 
 
-class ForkParams(_Setup, frozen=True):
+class ForkParams(_Setup, frozen=True, kw_only=True):
     """A thread to go on from. `position`: the last ordinal of its log that the new one sees."""
 
     thread_id: str
