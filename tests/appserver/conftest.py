@@ -1,0 +1,5 @@
+"""Fixtures of the app-server dialect."""
+
+from tests.threads.conftest import house
+
+__all__ = ["house"]
