@@ -191,7 +191,7 @@ class CollabItem(_Item, frozen=True, tag="collabAgentToolCall"):
     completed_at_ms: int | None
     receiver_agents: list[AgentRef] | UnsetType = UNSET
     timed_out: bool | UnsetType = UNSET
-    reason: str | None | UnsetType = UNSET
+    reason: str | UnsetType | None = UNSET
 
 
 # -- what goes over the line -------------------------------------------------------------------------------------------
