@@ -322,6 +322,7 @@ class Server(Standing):
         hands = made.writer, made.engines, made.agents, made.waits
         line = self.live, guards, lambda call, wish: self.app.ask(call, wish)  # noqa: PLW0108
         threads = ThreadEdges(hands, line, made.reader, reader, org, limits=limits)
+        self.store.followers.follow(SeatsGone, "threads.seats_gone", made.hearing.seats_gone)
         return PromptEdge(writer, reader, limits=limits), threads
 
     def _operations(

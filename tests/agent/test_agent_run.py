@@ -227,7 +227,7 @@ async def test_a_rule_of_the_agents_own_asks_a_person_before_the_act_and_the_act
     async with endpoint() as at:
         at.answers = [Reply("", speak), DONE, Reply("", speak), DONE]
         await asked(person, seat, "Tell me")
-        async with living(server, seat, home(tmp_path / "ops", at, approval_rules=rules)):
+        async with command(server, seat, home(tmp_path / "ops", at, approval_rules=rules)):
             item = await pending(person)
             said = await person.get(f"/workspaces/{seat.id}/chat-history")
             assert not [each for each in said["messages"] if each["role"] == "agent"]
@@ -244,6 +244,33 @@ async def test_a_rule_of_the_agents_own_asks_a_person_before_the_act_and_the_act
             again = await person.get(f"/workspaces/{seat.id}/chat-history")
             assert len([each for each in again["messages"] if each["role"] == "agent"]) == 1
             assert "was denied" in texts(at.asked[3])
+
+
+@requirement("AR5", "AR3")
+async def test_killed_while_leave_is_waited_for_it_does_the_act_once_in_its_next_life(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    speak = (("c1", "send_message_to_user", {"message": "The ship is late"}),)
+    folder = tmp_path / "ops"
+    async with endpoint() as at:
+        at.answers = [Reply("", speak), lambda _: DONE]
+        await asked(person, seat, "Tell me")
+        home(folder, at, approval_rules=[{"action": "call:send_message_*"}])
+        async with command(server, seat, folder) as life:
+            item = await pending(person)
+            thread = (await Watcher(seat).all())[0]["thread_id"]
+            life.send(signal.SIGKILL)
+            await life.ended()
+        chat = f"/workspaces/{seat.id}/chat-history"
+        assert [each["role"] for each in (await person.get(chat))["messages"]] == ["user"]
+        await decide(person, item, "approve")
+        async with command(server, seat, folder):
+            await long(Watcher(seat).types, lambda found: "turn_ended" in found)
+        said = [each["content"] for each in (await person.get(chat))["messages"] if each["role"] == "agent"]
+        assert said == ["The ship is late"]
+        calls = [each.entry["tool"] for each in await Watcher(seat).threads.items(thread) if each.type == "tool_call"]
+        assert calls == ["send_message_to_user"], "the call that was waiting is made, and no other"
 
 
 async def pending(person: Any) -> dict[str, Any]:
@@ -271,7 +298,7 @@ async def test_a_changed_card_is_told_once_to_a_running_thread_and_is_in_the_bas
     async with endpoint() as at:
         at.answers = [lambda _: DONE]
         await asked(person, seat, "one")
-        async with living(server, seat, home(tmp_path / "ops", at)):
+        async with command(server, seat, home(tmp_path / "ops", at)):
             await watch.rests()
             await card(peer, "Paints <b>pictures</b>")
             prompts = f"/workspaces/{seat.id}/prompt"

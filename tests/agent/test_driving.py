@@ -26,7 +26,7 @@ from molecule_core.agent.engines.opening import Opened, Opener
 from molecule_core.agent.engines.patience import Patience
 from molecule_core.agent.engines.sampling import Sampler
 from molecule_core.agent.engines.settings import Budget, RunConfig
-from molecule_core.agent.engines.tooling import Toolbox
+from molecule_core.agent.engines.tooling import Call, Toolbox
 from molecule_core.agent.engines.turning import End
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids
@@ -153,7 +153,7 @@ async def test_a_call_is_in_the_log_before_it_is_run_and_every_request_is_the_lo
         chat = messages_of(request.items)
         assert chat == whole[: len(chat)] and chat[0]["content"] == BASE
     assert bench.threads.ended == [{"status": "completed", "final": "Nobody.", "seen": 9}]
-    assert [(name, call) for name, _, call in bench.ran] == [("list_peers", "c1")]
+    assert [name for name, _, _ in bench.ran] == ["list_peers"]
 
 
 @requirement("AR3")
@@ -255,6 +255,31 @@ async def test_a_thread_may_use_only_the_tools_that_it_has() -> None:
 
 
 @requirement("AR3")
+async def test_the_permissions_of_a_thread_narrow_its_tools_and_are_told_once() -> None:
+    bench = Bench([PEERS], [SPEAK], "done", "again")
+    bench.threads.permissions = {"allow": ["send_*", "list_*"], "deny": ["list_*"], "ask": ["send_message_to_*"]}
+    for number in ("t1", "t2"):
+        bench.threads.say("go", number)
+        await bench.drive()
+    names = [each.name for each in bench.model.seen[0].tools]
+    assert names == ["send_message_to_user", "send_message"]
+    assert [name for name, _, _ in bench.ran] == ["send_message_to_user"]
+    assert [each[:2] for each in bench.asked] == [("POST", "approvals"), ("GET", "a1"), ("POST", "use")]
+    notes = [each.entry["text"] for each in bench.threads.lines if each.type == "context_note"]
+    assert len(notes) == 1 and "send_message_to_user" in notes[0] and "list_peers" not in notes[0]
+
+
+@requirement("AR3")
+async def test_permissions_that_are_not_understood_end_the_turn_before_the_model_is_asked() -> None:
+    bench = Bench("hello")
+    bench.threads.permissions = {"sandbox": "read-only"}
+    bench.threads.say("go")
+    end = await bench.drive()
+    assert end.status == "failed" and "not understood" in (end.error or "") and "sandbox" in (end.error or "")
+    assert bench.model.seen == []
+
+
+@requirement("AR3")
 async def test_a_thread_that_is_too_long_is_summarised_with_what_is_worked_on_word_for_word() -> None:
     bench = Bench("All about ships.", "Three masts.", compact_at_tokens=400, budget=Budget(turn=30))
     bench.threads.say("x" * 1000, "t0")
@@ -343,3 +368,22 @@ async def test_what_was_approved_is_what_is_done_and_a_later_yes_is_good_for_the
     await bench.drive()
     assert [each.message for _, each, _ in bench.ran] == ["hi"]  # the other one is asked for anew, and not free
     assert [each[1] for each in bench.asked[:2]] == ["a1", "use"] and bench.asked[3][0] == "POST"
+
+
+@requirement("AR3")
+async def test_calls_of_two_threads_are_two_even_if_their_models_call_them_the_same() -> None:
+    bench, names = Bench(), list[str]()
+    box = Toolbox(True, bench, bench._collab, gave=lambda _, __: None, most_bytes=2000)
+    for thread_id in ("one", "two", "one"):
+        await box.run(Call(thread_id, "call_0", "list_peers", {}), None)
+        names.append(bench.ran[-1][2])
+    assert names[0] == names[2] != names[1], "a call keeps its name, which is no other call's"
+
+
+@requirement("AR5")
+async def test_a_call_that_needed_no_leave_is_not_said_to_be_changed_even_if_it_names_an_approval() -> None:
+    decide = ToolCall("c1", "decide_approval", '{"approval_id": "a1", "decision": "escalate"}')
+    bench = Bench([decide], "passed on", rules=(Rule(action="call:*"),))
+    bench.threads.say("decide")
+    await bench.drive()
+    assert output(bench) == '{"ran":"decide_approval"}'

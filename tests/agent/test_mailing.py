@@ -42,8 +42,9 @@ def test_a_person_is_the_user_a_peer_never_and_a_reminder_is_a_turn_of_its_own()
 def test_conversations_keep_their_threads_and_what_was_asked_for_comes_back_to_who_asked(tmp_path: Path) -> None:
     task = message(kind="delegation", peer_id="w2", delegation_id="d1")
     result = message(kind="delegation_result", peer_id="w2", delegation_id="d2")
-    named = [conversation_of(each) for each in (message(), message(peer_id="w2"), task)]
-    assert named == ["person", "peer:w2", "task:d1"]
+    over = message(kind="system", delegation_id="d1")
+    named = [conversation_of(each) for each in (message(), message(peer_id="w2"), task, over, message(kind="system"))]
+    assert named == ["person", "peer:w2", "task:d1", "task:d1", "system"]
     assert (errand_of(result), errand_of(task), errand_of(message())) == ("d2", "", "")
     assert errand_of(message(kind="approval_decision", approval_id="p1")) == "p1"
     assert (

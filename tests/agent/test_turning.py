@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -179,3 +180,53 @@ def test_a_script_does_what_its_first_fitting_rule_says_about_the_newest_thing()
         == "short: a summary"
     )
     assert react(script, [item(1, "user", "hello")])[0].say == "I have no rule for this."
+
+
+@requirement("AR7")
+def test_a_script_does_something_for_each_thing_that_a_result_or_its_own_calls_name() -> None:
+    rows = [{"id": "w2", "name": "Bäcker & Co", "up": "w1"}, {"id": "w3", "name": "Else", "up": "w9"}]
+    listed = msgspec.json.encode({"own": "w1", "peers": rows}).decode()
+    below = {"up": "^{list.own}$"}
+    script = Script(
+        rules=[
+            Rule(when="result", tool="ask", acts=[Act(call="again", each="calls.ask", where={"result": "taken"})]),
+            Rule(
+                when="result",
+                tool="ask",
+                acts=[Act(call="wait", arguments={"for": [{"each": "calls.ask", "item": "{name}"}]})],
+            ),
+            Rule(
+                when="result",
+                about="(?s)^Ask all: (?P<task>.*)",
+                acts=[
+                    Act(
+                        call="ask",
+                        each="list.peers",
+                        where=below,
+                        arguments={"name": "{name|slug}", "text": "{task} {id}"},
+                    )
+                ],
+            ),
+            Rule(sender="peer", about="^Ask all", acts=[Act(call="list")]),
+            Rule(sender="person", acts=[Act(say="person: {said}")]),
+        ]
+    )
+    told = item(1, "peer", '<peer_message author="x">Ask all: a &lt;b&gt;</peer_message>')
+    look, seen = item(2, "assistant", call_id="c1", tool="list", arguments={}), item(3, "tool", listed, call_id="c1")
+    assert react(script, [told]) == [Act(call="list")]
+    assert react(script, [told, look, seen, item(4, "developer", "peers changed: x", type="context_note")]) == [
+        Act(call="ask", arguments={"name": "b_cker_co", "text": "a <b> w2"}),
+    ]
+    asks = [
+        item(4, "assistant", call_id="c2", tool="ask", arguments={"name": "one"}),
+        item(5, "assistant", call_id="c3", tool="ask", arguments={"name": "two"}),
+        item(6, "tool", "done", call_id="c2"),
+    ]
+    assert react(script, [told, look, seen, *asks, item(7, "tool", "done", call_id="c3")]) == [
+        Act(call="wait", arguments={"for": ["one", "two"]})
+    ]
+    assert [each.call for each in react(script, [told, look, seen, *asks, item(7, "tool", "taken", call_id="c3")])] == [
+        "again"
+    ]
+    framed = item(1, "user", "<channel><instructions>x</instructions><body>hi &amp; bye</body></channel>")
+    assert react(script, [framed])[0].say == "person: hi & bye"

@@ -43,6 +43,7 @@ class StandIn:
         """So many answers get lost on the way back."""
         self.base = BASE
         self.tools: list[str] | None = None
+        self.permissions: dict[str, Any] | None = None
         self._keys: set[str] = set()
         self._write("base", None, {"text": BASE})
         self._write("layer", None, {"text": words.LAYER})
@@ -88,7 +89,7 @@ class StandIn:
             self.turn = msgspec.structs.replace(self.turn, status="running")
 
     async def get(self, thread_id: str) -> Thread:
-        return Thread(thread_id=thread_id, base_instructions=self.base, tools=self.tools)
+        return Thread(thread_id=thread_id, base_instructions=self.base, tools=self.tools, permissions=self.permissions)
 
     async def items(self, thread_id: str, *, after: int = 0, limit: int = 200) -> list[LogLine]:
         return self.lines[after : after + limit]

@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from molecule_core.agent.speaking import Speaker
 from molecule_core.cli import molecule
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.ground.clock import SystemClock
+from molecule_core.wire import approving
+from molecule_core.wire.approvaltypes import RequestArguments
+from molecule_core.wire.toolspec import NO_ANSWER, ToolError
 from tests.approvals.house import House, verb
+from tests.clocks import FakeClock, SeededRandomness
 from tests.endpoint.hosts import hosted
-from tests.journeys.patience import bounded, until_waiting
+from tests.journeys.patience import bounded, eventually, until_waiting
 from tests.requirements import requirement
 from tests.running import Seat
 from tests.tools.seats import Sitting
@@ -195,3 +200,38 @@ async def test_a_shell_asks_and_an_owners_shell_looks_decides_and_sets_rules(hou
     assert (await own("rules", "--set", rule)).exit_code == 1  # an agent sets none
     assert (await owners("rules", worker.id, "--set", rule)).stdout == "refund  cost_above=10.0\n"
     assert (await owners("authority", worker.id)).stdout == "none\n"
+
+
+class Outage:
+    """The way of an agent to the server, on which the next waits for a decision come back without an answer."""
+
+    def __init__(self, seat: Seat, lost: int) -> None:
+        self._speaker = Speaker(seat.api, clock=SystemClock(), randomness=SeededRandomness(1))
+        self.lost = lost
+
+    async def call(self, method: str, path: str, **more: Any) -> Any:
+        """One request."""
+        if self.lost and approving.waits(path, more.get("query")):
+            self.lost -= 1
+            raise ToolError("the server did not answer", NO_ANSWER)
+        return await self._speaker.call(method, path, **more)
+
+
+@requirement("Q4")
+async def test_who_waits_for_a_decision_has_it_though_the_server_was_away(house: House) -> None:
+    lead, worker = await house.line("Lead", "Worker")
+    way, clock = Outage(worker, lost=2), FakeClock()
+    given = RequestArguments(action="refund", reason="it was broken", wait=60)
+    waiting = asyncio.ensure_future(approving.request(way, worker.id, given, clock=clock))
+    where = f"/workspaces/{worker.id}/approvals"
+    page = await eventually(lambda: house.person.get(where), lambda page: len(page["approvals"]) == 1)
+    await house.decides(lead, page["approvals"][0], "approve")
+    for _ in range(2):
+        await eventually(lambda: _sleepers(clock), lambda count: count == 1)
+        await clock.advance(1)
+    assert (await bounded(waiting))["status"] == "approved"
+    assert way.lost == 0
+
+
+async def _sleepers(clock: FakeClock) -> int:
+    return clock.sleepers

@@ -33,7 +33,7 @@ def test_the_packaged_company_has_three_teams_and_every_kind_of_craft_and_host()
 
     assert [len(place.path) for place in found].count(3) == 6
     assert len(found) == 11
-    assert {place.seat.host for place in found} == {"none", "mcp", "stdout", "push"}
+    assert {place.seat.host for place in found} == {"none", "mcp", "stdout", "push", "agent"}
     assert {place.seat.behaviour for place in found} == {"lead", "specialist", "desk"}
     assert {type(craft) for place in found for craft in place.seat.craft} == {Topics, Checks, Estimate, Plan}
 
@@ -76,6 +76,7 @@ def test_what_is_no_toml_is_said_to_be_none(tmp_path: Path, content: bytes) -> N
         (TOP + DESK + TOPICS + DESK + TOPICS, ("side by side", "'Desk'", "rename")),
         (TOP + DESK, ("Desk", "neither a craft nor seats below", "[[...craft]]")),
         (TOP + DESK + 'host = "mcp"\n' + TOPICS, ("Desk", "leave its host away")),
+        (TOP + DESK + 'host = "agent"\n' + TOPICS, ("Desk", "only the script of a lead")),
         (TOP + DESK + 'host = "ftp"\n' + TOPICS, ("host", "ftp")),
         (TOP + KEEPER + 'host = "mcp"\nprompt = "p"\n' + TOPICS, ("Desk", "leave its prompt away")),
         (TOP + DESK + "stumbles = true\n" + TOPICS, ("Desk", "stumbles", 'host = "push"')),

@@ -54,10 +54,7 @@ async def test_the_packaged_company_answers_a_person_together(state: Path, port:
     assert told["sections"][0]["text"].startswith("You are the lead of a small company.")
     assert {seat["status"] for seat in seats.values()} == {"online"}
     assert user == ("user", TEXT)
-    assert (
-        begun[1]
-        == "I am asking Engineering, Research, Support and Legal, and come back when all of them have answered."
-    )
+    assert begun[1] == "I am asking all my teams, and come back when they have answered."
     assert answer[0] == "agent"
     teams = (("Engineering", "Backend", "1.5 days", "Frontend", "QA"), ("Research", "Analyst"), ("Support", "Writer"))
     order = [*itertools.chain(*teams), "Legal"]

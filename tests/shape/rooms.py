@@ -270,7 +270,9 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "spawning": ("acts", "bases", "calling", "steps", "writer", "rules", "model"),
         "reader": (*INSIDE["reader"], "items", "rules", "sight"),
         "waiting": ("calling", "reader", "steps", "rules", "model"),
-        "hands": ("acts", "calling", "pruning", "reader", "spawning", "turning", "waiting", "writer"),
+        # Writes in the transaction in which a seat is removed, by the same acts.
+        "hearing": ("acts", "steps", "rules", "model"),
+        "hands": ("acts", "calling", "hearing", "pruning", "reader", "spawning", "turning", "waiting", "writer"),
     },
     "instructions": {
         # The tree, who reads it, who runs it.
@@ -321,7 +323,7 @@ HANDS: dict[str, tuple[str, ...]] = {
     "access": ("writer", "people", "pruning"),
     "memory": ("writer", "pruning"),
     "prompts": ("writer", "pruning"),
-    "threads": ("writer", "acts", "steps", "turning", "spawning", "calling", "waiting", "pruning"),
+    "threads": ("writer", "hearing", "acts", "steps", "turning", "spawning", "calling", "waiting", "pruning"),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from molecule_core.wire import delegating
 from molecule_core.wire.delegations import DelegationFact, Progress
 from molecule_core.wire.tools import TOOLS, find
-from molecule_core.wire.toolspec import Local, ToolError
+from molecule_core.wire.toolspec import NO_ANSWER, Local, ToolError
 from tests.clocks import FakeClock, settle
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
@@ -171,6 +171,21 @@ async def test_a_wait_that_cannot_be_gone_on_with_still_gives_the_receipt(
     told = await bounded(waiting)
     assert (told["task_id"], told["settled"]) == (TASK, False)
     assert "could not be waited for: the server is being restarted." in told["note"]
+
+
+@requirement("D10")
+async def test_a_wait_goes_on_while_the_server_is_away(agent: Seated, board: Board, clock: FakeClock) -> None:
+    board.refuses["wait"] = ToolError("the server did not answer", NO_ANSWER)
+    waiting = await begun(agent.call("delegate_task", **GIVEN, wait=300))
+    for seconds in (20, 1, 1):
+        await clock.advance(seconds)
+    assert not waiting.done()
+    board.refuses.clear()
+    await clock.advance(1)
+    board.move("completed", "ended", result="Done.", delivered="here")
+    told = await bounded(waiting)
+    assert (told["settled"], told["result"]) == (True, "Done.")
+    assert "could not be waited for" not in told["note"]
 
 
 @requirement("D10")

@@ -58,6 +58,8 @@ class Home(Struct, frozen=True, kw_only=True):
     budget: int = BUDGET
     runtime: str = ""
     tools: bool = True
+    only: tuple[str, ...] | None = None
+    """The tools that it has, if config.yaml names them."""
     warnings: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     """The files that config.yaml names, also those that are not there."""
@@ -78,6 +80,7 @@ def read_home(folder: Path) -> Home:
         budget=config.prompt_budget_tokens,
         runtime=config.runtime,
         tools=bool(config.tools),
+        only=tuple(config.tools) if isinstance(config.tools, list) else None,
         warnings=tuple(warnings),
         paths=(*prompts, *config.rules, *config.shared_context),
     )

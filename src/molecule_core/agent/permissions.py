@@ -21,7 +21,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 from molecule_core.wire import approving
 from molecule_core.wire.speaks import Speaks
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.wire.toolspec import NO_ANSWER, ToolError
 from molecule_core.wire.verbs import key_headers
 
 CAPABILITY = "claude/channel/permission"
@@ -179,7 +179,7 @@ class Relay:
                 item = await approving.waited(self._speaks, self._own, item, _SLICE_SECONDS, self._clock)
                 back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
             except ToolError as error:
-                if error.code != "no_answer":
+                if error.code != NO_ANSWER:
                     raise
                 _log.warning("permission %s: the server is away; the host's own dialog stays", asked.request_id)
                 await pause(self._clock, back_off.next())
@@ -197,7 +197,7 @@ class Relay:
         try:
             await self._speaks.call("POST", path, body={"action_hash": item.action_hash})
         except ToolError as error:
-            if error.code == "no_answer":
+            if error.code == NO_ANSWER:
                 raise
             _log.warning("approval %s cannot be used: %s", item.approval_id, line(error.text, 300))
             return DENY

@@ -194,7 +194,7 @@ def _before(inputs: Inputs, runtime: Runtime) -> Iterator[Section]:
             3, "approvals", "What needs approval", "file:config.yaml", words.approval_text(home.approval_rules)
         )
     if home.tools:
-        yield _tools(runtime)
+        yield _tools(runtime, home.only)
     for skill in home.skills:
         text = f"## Skill: {skill.name}\n\n{skill.body}\n\nIts files are in {skill.folder}."
         yield section(4, "skill", skill.name, f"skill:{skill.name}", text)
@@ -210,6 +210,6 @@ def _parent(inputs: Inputs) -> Iterator[Section]:
 
 
 @lru_cache(8)
-def _tools(runtime: Runtime) -> Section:
-    text = f"{tooldocs.a2a_with_mcp(runtime)}\n{tooldocs.inbox_and_memory(runtime)}".strip()
+def _tools(runtime: Runtime, only: tuple[str, ...] | None) -> Section:
+    text = f"{tooldocs.a2a_with_mcp(runtime, only)}\n{tooldocs.inbox_and_memory(runtime, only)}".strip()
     return section(3, "tools", "Tools", "molecule", text)

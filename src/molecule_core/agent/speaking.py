@@ -14,7 +14,7 @@ from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 from molecule_core.wire.approving import NEEDS_LEAVE, stopped
-from molecule_core.wire.toolspec import LEAVE_HEADER, ToolError
+from molecule_core.wire.toolspec import LEAVE_HEADER, NO_ANSWER, ToolError
 from molecule_core.wire.verbs import KEY_HEADER
 
 _TRIES, _FIRST_WAIT, _LONGEST_WAIT = 4, 0.2, 2.0
@@ -85,5 +85,5 @@ def unreachable(error: NoAnswer) -> ToolError:
     return ToolError(
         f"the server did not answer ({line(str(error))}); whether it did what you asked is not known. Call again with "
         "the same arguments in a moment: an answer to a message is not sent twice.",
-        "no_answer",
+        NO_ANSWER,
     )

@@ -27,7 +27,7 @@ from molecule_core.wire import approving, collaborating, delegating, verbs
 from molecule_core.wire.approvaltypes import DecideArguments
 from molecule_core.wire.mcp import Calling
 from molecule_core.wire.replytypes import AnswerArguments, DeclineArguments
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.wire.toolspec import NO_ANSWER, ToolError
 from molecule_core.wire.tooltypes import HistoryArguments, PeekArguments, PopArguments, ReplyArguments, WaitArguments
 
 # Hosts that end a silent call do so after a minute at the earliest; a progress note well before it keeps it alive.
@@ -180,9 +180,7 @@ class Verbs:
                 except ApiError:
                     continue
                 except NoAnswer as error:
-                    raise ToolError(
-                        f"the server did not answer ({line(str(error))}); call again", "no_answer"
-                    ) from None
+                    raise ToolError(f"the server did not answer ({line(str(error))}); call again", NO_ANSWER) from None
                 return _popped(asked.activity_id, seat.id, removed=True)
         raise ToolError(
             f"no message {line(asked.activity_id, 64)} waits for you. inbox_peek shows those that do.",

@@ -24,8 +24,9 @@ def command() -> None:
 @command.command("run")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--once", is_flag=True, help="End when nothing waits and nothing is worked on.")
+@click.option("--until-eof", is_flag=True, help="End when standard input ends, and so with whoever started it.")
 @click.option("--workspace", help="Which of the workspaces in MOLECULE_WORKSPACES to sit in.")
-def run_folder(folder: Path, once: bool, workspace: str | None) -> None:
+def run_folder(folder: Path, once: bool, until_eof: bool, workspace: str | None) -> None:
     """Run the agent whose config.yaml, prompts and skills are in FOLDER.
 
     As which workspace is said by the environment, as for `molecule mcp`. What it must remember beyond a restart is
@@ -39,6 +40,6 @@ def run_folder(folder: Path, once: bool, workspace: str | None) -> None:
         set_up_logs("debug" if configuration.wishes.verbose else "info", "text")
         for name in ("httpx2", "httpcore2", "httpx", "httpcore", "openai", "anthropic", "any_llm", "asyncio"):
             logging.getLogger(name).setLevel(logging.WARNING)
-        sys.exit(asyncio.run(run(configuration, folder, environ, once=once)))
+        sys.exit(asyncio.run(run(configuration, folder, environ, once=once, until_eof=until_eof)))
     except BadConfiguration as error:
         raise CommandFailed(reason=error) from None

@@ -45,6 +45,7 @@ class Thread(Struct, frozen=True, kw_only=True):
     model: str | None = None
     effort: str | None = None
     tools: list[str] | None = None
+    permissions: dict[str, Any] | None = None
     closed: bool = False
     turn_id: str | None = None
     tokens_used: int = 0

@@ -12,12 +12,14 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.demo.hosted import host
+from molecule_core.demo.inprocess import LOG, EngineEnded, drive
 from molecule_core.demo.mail import approval_of, card_of, message_of, peer_of
 from molecule_core.demo.mcp import ServerEnded
 from molecule_core.demo.mind import Reaction, State, begun, forbidden, react, refused, stands, tasks
@@ -278,6 +280,12 @@ async def _keep(posting: Posting) -> None:
             await keep(posting, clock, _say_seated, lease=HOSTED_LEASE_SECONDS, beat=BEAT_SECONDS)
         except BridgeEnded:
             raise SeatGone("`molecule bridge` has ended; what it says stands above") from None
+    if posting.seat.host == "agent":
+        try:
+            await drive(posting, clock, _say_seated, lease=HOSTED_LEASE_SECONDS, beat=BEAT_SECONDS)
+        except EngineEnded:
+            log = Path(posting.folder) / LOG
+            raise SeatGone(f"`molecule agent run` has ended; what it says stands in {log}") from None
     async with Api(posting.url, posting.token) as api:
         agent = Pushed(posting, api, clock) if posting.seat.host == "push" else Agent(posting, api, clock)
         async with prompted(posting):

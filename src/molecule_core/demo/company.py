@@ -105,7 +105,7 @@ def _clean_seat(above: SeatPath, seat: Seat, limits: Limits) -> Seat:
     if len(path) > limits.tree_depth:
         raise msgspec.ValidationError(f"the tree is deeper than {limits.tree_depth} levels; make it flatter")
     role = clean_line(seat.role, limits.short_text_length, f"the role of {name!r}")
-    if fault := _fault_of(seat) or _fault_of_leave(seat) or next(filter(None, map(_fault_of_craft, seat.craft)), ""):
+    if fault := _fault_of(seat) or _fault_of_host(seat) or next(filter(None, map(_fault_of_craft, seat.craft)), ""):
         raise msgspec.ValidationError(f"the seat {' / '.join(path)} {fault}")
     return msgspec.structs.replace(seat, name=name, role=role, seat=_clean_seats(path, seat.seat, limits))
 
@@ -113,18 +113,20 @@ def _clean_seat(above: SeatPath, seat: Seat, limits: Limits) -> Seat:
 def _fault_of(seat: Seat) -> str:
     if seat.behaviour == "specialist" and seat.seat:
         return "is a specialist, who asks nobody, but has seats below it; make it a lead or a desk"
-    if seat.behaviour != "specialist" and seat.host != "none":
+    if seat.behaviour != "specialist" and seat.host not in ("none", "agent"):
         return "asks others, which the demo's agents do without a host; leave its host away, or make it a specialist"
     if seat.stumbles and seat.host != "push":
         return 'stumbles, which only one with host = "push" can; nobody else is pushed to'
-    if seat.progress and seat.host in ("push", "stdout"):
-        return "says nothing while it works, since it has no tools; leave its progress away"
+    if seat.progress and seat.host in ("push", "stdout", "agent"):
+        return "says nothing while it works; leave its progress away"
     if not seat.seat and not seat.craft:
         return "has neither a craft nor seats below it, so it could answer nothing; give it a [[...craft]]"
     return ""
 
 
-def _fault_of_leave(seat: Seat) -> str:
+def _fault_of_host(seat: Seat) -> str:
+    if seat.host == "agent" and (seat.behaviour != "lead" or seat.craft):
+        return 'has host = "agent", for which there is only the script of a lead without crafts; leave its host away'
     if seat.prompt and seat.host in ("mcp", "stdout"):
         return "has a prompt, which is told beside an agent without such a host; leave its prompt away"
     if seat.asks_before and (seat.behaviour != "specialist" or seat.host != "none"):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 Behaviour = Literal["lead", "specialist", "desk"]
-Host = Literal["none", "mcp", "stdout", "push"]
+Host = Literal["none", "mcp", "stdout", "push", "agent"]
 Word = Annotated[str, Meta(min_length=1, max_length=100)]
 Line = Annotated[str, Meta(min_length=1, max_length=500)]
 Days = Annotated[float, Meta(ge=0, le=10_000)]
@@ -62,11 +62,12 @@ Craft = Topics | Checks | Estimate | Plan
 class Seat(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One seat, and those below it. `seconds`: how long its agent works on an answer, so that a person can see it.
     `host`: what the agent lives in; in a host of MCP servers it has tools, and does not speak HTTP; with `stdout` it
-    only prints; with `push` it asks for nothing, and its messages are brought to it. `reply_seconds`: after how long
-    its answers are due, where that is not as long as everywhere. `progress`: whether it says how far it is with work
-    that was delegated to it. `stumbles`: whether the first push of each delegation fails, as while a proxy restarts.
-    `asks_before`: what it does not begin without leave: work that names one of these words. `prompt`: the file that its
-    system prompt begins with; it is told to the server, and the agent itself, which has no model, does not need it."""
+    only prints; with `push` it asks for nothing, and its messages are brought to it; with `agent` it is an agent of our
+    own, with a script for a model. `reply_seconds`: after how long its answers are due, where that is not as long as
+    everywhere. `progress`: whether it says how far it is with work that was delegated to it. `stumbles`: whether the
+    first push of each delegation fails, as while a proxy restarts. `asks_before`: what it does not begin without leave:
+    work that names one of these words. `prompt`: the file that its system prompt begins with; it is told to the server,
+    and an agent without a model does not need it."""
 
     name: str
     role: str

@@ -93,6 +93,7 @@ class Seating:
             "runtime": RUNTIME,
             "parent_id": above.id if above else None,
             "reply_seconds": seat.reply_seconds,
+            "send_drafts": _sends_drafts(seat),
         }
         answer = await self._api.post("/workspaces", new)
         made = Kept(place.path, answer["id"], answer["connection"]["auth_token"])
@@ -102,7 +103,7 @@ class Seating:
 
     async def _change(self, seat: Seat, row: dict[str, Any]) -> None:
         """What the file says of a seat that is there already."""
-        wanted = {"role": seat.role, "reply_seconds": seat.reply_seconds}
+        wanted = {"role": seat.role, "reply_seconds": seat.reply_seconds, "send_drafts": _sends_drafts(seat)}
         change = {name: value for name, value in wanted.items() if row[name] != value}
         if change:
             await self._api.call("PATCH", f"/workspaces/{row['id']}", body=change)
@@ -125,6 +126,11 @@ class Seating:
     def _keep(self, seats: tuple[Kept, ...]) -> None:
         self._book = replace(self._book, seats=seats)
         write_book(self._folder, self._book)
+
+
+def _sends_drafts(seat: Seat) -> bool:
+    """What one of our own agents says at last is its answer."""
+    return seat.host == "agent"
 
 
 def _is_lost(row: dict[str, Any]) -> bool:

@@ -61,6 +61,15 @@ SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_i
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
 FROM threads WHERE root_id = :root_id ORDER BY created_at, thread_id;
 
+-- name: threads_of_seat
+-- the threads of a workspace that are not closed
+SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,
+    task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+    base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
+    ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
+    turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
+FROM threads WHERE workspace_id = :workspace_id AND closed = 0 ORDER BY created_at, thread_id;
+
 -- name: thread_at
 -- the thread of a tree that has a path
 SELECT thread_id, org_id, workspace_id, root_id, parent_id, requester_id, fork_id, fork_at, fork_since, path,

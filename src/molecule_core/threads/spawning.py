@@ -225,10 +225,12 @@ class AgentWriter:
         return await self._calls.run(thread, "close", asked, deed)
 
     async def resume(self, thread: Thread, asked: AgentCall) -> Collab:
-        """A closed target takes work again. Raises NoSuchAgent, MayNotTalk, InvalidField."""
+        """A closed target takes work again. Raises NoSuchAgent, MayNotTalk, InvalidField, NotFound."""
 
         def deed(change: Change, row: Thread, begun: Collab) -> Generator[Step, Any, Collab]:
             target = yield from self._other(change, row, asked)
+            if not self._org.lives_in(target.workspace_id, row.org_id):
+                raise NotFound(what="workspace")
             resume_in(change, target, author_of(row), Setup())
             return self._done(change, begun, target)
 

@@ -7,12 +7,13 @@ before has left. Above: the edges. Below: acts, steps, rules.
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from molecule_core.ground.clock import Clock
-from molecule_core.ground.errors import InvalidField, NotFound
+from molecule_core.ground.clock import Clock, rfc3339
+from molecule_core.ground.errors import InvalidField, NotFound, WorkspaceRemoved
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import NoTurn, OtherTurn, ThreadBusy, ThreadClosed, ThreadLimit
 from molecule_core.org.model import Workspace
+from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, Decision, Read, Step, Store, T, WriteSet
 from molecule_core.threads import rules
 from molecule_core.threads.acts import Acts
@@ -31,8 +32,9 @@ _ALL = (1 << 62) - 1
 class ThreadWriter:
     """Starts threads, gives them input, stops, forks, resumes and closes them."""
 
-    def __init__(self, store: Store, acts: Acts, *, clock: Clock, ids: Ids, limits: Limits) -> None:
+    def __init__(self, store: Store, org: OrgReader, acts: Acts, *, clock: Clock, ids: Ids, limits: Limits) -> None:
         self._store = store
+        self._org = org
         self._acts = acts
         self._clock = clock
         self._ids = ids
@@ -53,9 +55,10 @@ class ThreadWriter:
         key: str | None = None,
     ) -> Thread:
         """A new root thread of a workspace, and its first turn if there is input. The same under the same key is the
-        first one."""
+        first one. Raises WorkspaceRemoved."""
 
         def decide() -> Decision[Thread]:
+            self._check_living(seat.id)
             known = yield from self._known(seat.id, key)
             if known is not None:
                 return WriteSet(known)
@@ -83,9 +86,11 @@ class ThreadWriter:
         self, source: Thread, seat: Workspace, setup: Setup, *, position: int | None, nickname: str, key: str | None
     ) -> Thread:
         """A thread that goes on from another one, which it refers to and does not copy: base instructions, model,
-        effort, tools and permissions are the source's there, unless they are overridden. Raises InvalidField."""
+        effort, tools and permissions are the source's there, unless they are overridden. Raises InvalidField,
+        WorkspaceRemoved."""
 
         def decide() -> Decision[Thread]:
+            self._check_living(seat.id)
             known = yield from self._known(seat.id, key)
             if known is not None:
                 return WriteSet(known)
@@ -257,10 +262,11 @@ class ThreadWriter:
 
     async def resume(self, thread: Thread, by: Author, setup: Setup) -> Thread:
         """Somebody takes it up again, perhaps with something otherwise, kept as a new version.
-        Raises NotFound, ThreadBusy."""
+        Raises NotFound, ThreadBusy, WorkspaceRemoved."""
 
         def decide(change: Change, row: Thread) -> Decision[Thread]:
             yield from ()
+            self._check_living(row.workspace_id)
             if row.turn_id is not None and setup != Setup():
                 raise ThreadBusy(turn_id=row.turn_id, what="what it works with is changed between turns only.")
             resume_in(change, row, by, setup)
@@ -270,6 +276,14 @@ class ThreadWriter:
         return await self._run(thread, decide)
 
     # -- steps ---------------------------------------------------------------------------------------------------------
+
+    def _check_living(self, workspace_id: str) -> None:
+        """A seat that is removed gets no thread, also if its removal was decided just before."""
+        seat = self._org.workspace(workspace_id)
+        if seat is None:
+            raise NotFound(what="workspace")
+        if seat.removed_at is not None:
+            raise WorkspaceRemoved(id=seat.id, removed_at=rfc3339(seat.removed_at))
 
     def _change(self) -> Change:
         return Change(self._clock.now(), self._limits)

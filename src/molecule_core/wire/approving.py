@@ -21,7 +21,7 @@ from molecule_core.wire.approvals import Holder, Ruling
 from molecule_core.wire.delegating import FIRST_SECONDS, SLICE_SECONDS, Seats, known_seat, those
 from molecule_core.wire.inbox import APPROVALS, InboxMessage
 from molecule_core.wire.speaks import Speaks
-from molecule_core.wire.toolspec import LEAVE, ToolError
+from molecule_core.wire.toolspec import LEAVE, NO_ANSWER, ToolError
 from molecule_core.wire.verbs import Progress, key_headers
 
 NAMES = ("request_approval", "decide_approval")
@@ -165,9 +165,9 @@ async def request(
     clock: Clock,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Asks for leave and waits for the decision, slice by slice; if it does not come in that time, the receipt says so.
-    Who stops waiting withdraws nothing: the decision comes into the inbox. Raises ToolError if nothing was asked, or if
-    that is not known."""
+    """Asks for leave and waits for the decision, slice by slice, also while the server is away; if it does not come in
+    that time, the receipt says so. Who stops waiting withdraws nothing: the decision comes into the inbox. Raises
+    ToolError if nothing was asked, or if that is not known."""
     begun = clock.monotonic()
     item = item_of(await speaks.call("POST", path_of(own), body=_asked(given), headers=key_headers(key)))
     slice_seconds = SLICE_SECONDS if progress is None else FIRST_SECONDS
@@ -177,7 +177,11 @@ async def request(
             item = await waited(speaks, own, item, min(left, slice_seconds), clock)
         except ToolError as error:
             note = f"It is open, but the decision could not be waited for: {error.text}"
-            break
+            if error.code != NO_ANSWER:
+                break
+            await clock.wait(asyncio.get_running_loop().create_future(), min(left, _LEAST_SECONDS))
+            continue
+        note = ""
         if progress is not None:
             await progress(min(given.wait, clock.monotonic() - begun), given.wait, _how_far(item))
         slice_seconds = SLICE_SECONDS

@@ -22,7 +22,7 @@ from molecule_core.wire.delegating import Seats, known_seat, those
 from molecule_core.wire.speaks import Speaks, allowed
 from molecule_core.wire.threadlog import AgentState
 from molecule_core.wire.threads import AgentAnswer, Agents
-from molecule_core.wire.toolspec import IDENTITY, ToolError
+from molecule_core.wire.toolspec import IDENTITY, NO_ANSWER, ToolError
 from molecule_core.wire.verbs import Progress, key_headers
 
 NAMES = tuple(spec.name for spec in COLLAB)
@@ -61,7 +61,7 @@ _PROGRESS_SECONDS = 10.0
 _LEAST_SECONDS = 1.0
 # So many closed sessions are gone past for one that is open; each of them was closed by somebody.
 _MOST_CLOSED = 100
-_BASE_MISSING, _NO_ANSWER = "base_missing", "no_answer"
+_BASE_MISSING = "base_missing"
 T = TypeVar("T")
 
 
@@ -218,7 +218,7 @@ class _Wait:
             try:
                 told = await self._slice(told)
             except ToolError as error:  # it goes on there, whoever cannot be heard for a moment
-                if told is None or error.code != _NO_ANSWER or self._is_late():
+                if told is None or error.code != NO_ANSWER or self._is_late():
                     raise
             rest = _LEAST_SECONDS - (self._clock.monotonic() - asked_at)
             if told.call.status == GOES_ON and rest > 0:

@@ -19,7 +19,7 @@ from molecule_core.ground.text import shorten
 from molecule_core.wire import delegationtypes as types
 from molecule_core.wire.delegations import Delegated, DelegationFact, DelegationFull, DelegationItem
 from molecule_core.wire.speaks import Speaks, allowed
-from molecule_core.wire.toolspec import IDENTITY, ToolError
+from molecule_core.wire.toolspec import IDENTITY, NO_ANSWER, ToolError
 from molecule_core.wire.verbs import Progress, key_headers
 
 NAMES = ("delegate_task", "delegate_task_async", "check_task_status", "cancel_task", "report_progress")
@@ -166,9 +166,9 @@ async def delegate(
     clock: Clock,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Gives a peer a task and waits for its result, slice by slice; if it does not come in that time, the receipt says
-    so. Who stops waiting, or cannot ask any more, cancels nothing: the result comes into the inbox. Raises ToolError if
-    nothing was begun, or if that is not known."""
+    """Gives a peer a task and waits for its result, slice by slice, also while the server is away; if it does not come
+    in that time, the receipt says so. Who stops waiting, or cannot ask any more, cancels nothing: the result comes into
+    the inbox. Raises ToolError if nothing was begun, or if that is not known."""
     begun = clock.monotonic()
     # Who wants to be told how far it is, is told soon; the others are answered when it ends.
     slice_seconds = SLICE_SECONDS if progress is None else FIRST_SECONDS
@@ -181,7 +181,11 @@ async def delegate(
             told = await _next(speaks, own, told, left, clock)
         except ToolError as error:
             note = f"It goes on, but its result could not be waited for: {error.text}"
-            break
+            if error.code != NO_ANSWER:
+                break
+            await clock.wait(asyncio.get_running_loop().create_future(), min(left, _LEAST_SECONDS))
+            continue
+        note = ""
     return _receipt(own, told, hit=first.idempotent_hit, warning=first.warning, note=note)
 
 

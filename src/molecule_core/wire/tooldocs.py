@@ -4,7 +4,7 @@ Above: MCP servers (their instructions), prompts of runtimes, docs/tools.md. Bel
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from molecule_core.wire.tools import TOOLS
 from molecule_core.wire.toolspec import Runtime, ToolSpec, tool_name
@@ -97,22 +97,24 @@ def _named(seats: Sequence[str]) -> str:
     return f" ({', '.join(seats[:_MOST_NAMED])}{', …' if len(seats) > _MOST_NAMED else ''}: {len(seats)})"
 
 
-def a2a_with_mcp(runtime: Runtime = Runtime.BARE) -> str:
-    """How to talk to people and peers, for a runtime that has the tools."""
-    return f"{instructions(runtime)}\n\n{_sections(('a2a', 'collab', 'approvals'), runtime)}"
+def a2a_with_mcp(runtime: Runtime = Runtime.BARE, only: Collection[str] | None = None) -> str:
+    """How to talk to people and peers, for a runtime that has the tools; `only`: those of these names."""
+    return f"{instructions(runtime)}\n\n{_sections(('a2a', 'collab', 'approvals'), runtime, only)}"
 
 
-def inbox_and_memory(runtime: Runtime = Runtime.BARE) -> str:
-    """How to read one's mail and to remember, for a runtime that has the tools."""
-    return _sections(("inbox", "memory"), runtime)
+def inbox_and_memory(runtime: Runtime = Runtime.BARE, only: Collection[str] | None = None) -> str:
+    """How to read one's mail and to remember, for a runtime that has the tools; `only`: those of these names."""
+    return _sections(("inbox", "memory"), runtime, only)
 
 
-def _sections(sections: Iterable[str], runtime: Runtime) -> str:
-    return "\n".join(line for section in sections for line in _section(section, runtime)).rstrip() + "\n"
+def _sections(sections: Iterable[str], runtime: Runtime, only: Collection[str] | None = None) -> str:
+    return "\n".join(line for section in sections for line in _section(section, runtime, only)).rstrip() + "\n"
 
 
-def _section(section: str, runtime: Runtime) -> Iterator[str]:
-    tools = [spec for spec in TOOLS if spec.section == section]
+def _section(section: str, runtime: Runtime, only: Collection[str] | None) -> Iterator[str]:
+    tools = [spec for spec in TOOLS if spec.section == section and (only is None or spec.name in only)]
+    if not tools:
+        return
     yield f"{_HEADS[section]}\n"
     for spec in tools:
         yield f"- **{tool_name(spec.name, runtime)}**: {spoken(spec.short, runtime)}"

@@ -23,6 +23,10 @@ IDENTITY_ALIASES = ("source_workspace_id", "_as_workspace")
 LEAVE, LEAVE_HEADER = "approval_id", "x-molecule-approval"
 """The argument by which a call that a rule has stopped is made again once it is approved, and the header for it."""
 
+NO_ANSWER = "no_answer"
+"""The short name of what a tool says when the server did not answer: what has begun goes on there, and who waits for it
+asks again."""
+
 SECTIONS = ("a2a", "collab", "approvals", "inbox", "memory")
 # A refusal repeats no more of what a model wrote than the model needs to find its mistake.
 _MOST_REPEATED = 300

@@ -8,8 +8,7 @@ import contextlib
 import logging
 import shutil
 import signal
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -27,6 +26,7 @@ from molecule_core.agent.leader import Leadership
 from molecule_core.agent.membership import Membership, Shared
 from molecule_core.agent.seats import Seats
 from molecule_core.agent.tokens import TokenRegistry
+from molecule_core.agent.waiting import at_eof
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import SystemRandomness
@@ -83,7 +83,7 @@ async def run(config: Configuration, wanted: Wanted, environ: Mapping[str, str])
     for number in _SIGNALS:
         loop.add_signal_handler(number, ends, STOPPED)
     if wanted.until_eof:
-        await _at_eof(lambda: ends(STOPPED))
+        await at_eof(lambda: ends(STOPPED))
     clock, randomness = SystemClock(), SystemRandomness()
     (place,) = config.seats
     inbox, tokens = Inbox(), TokenRegistry()
@@ -132,20 +132,6 @@ async def run(config: Configuration, wanted: Wanted, environ: Mapping[str, str])
         await seats.stop(_LAST_SECONDS)
         await servers.close()
     return code
-
-
-class _Lifeline(asyncio.Protocol):
-    """Standard input, of which only the end matters."""
-
-    def __init__(self, ends: Callable[[], None]) -> None:
-        self._ends = ends
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._ends()
-
-
-async def _at_eof(ends: Callable[[], None]) -> None:
-    await asyncio.get_running_loop().connect_read_pipe(lambda: _Lifeline(ends), sys.stdin)
 
 
 async def _over(working: "asyncio.Task[None]") -> None:

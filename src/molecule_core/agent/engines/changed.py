@@ -19,6 +19,8 @@ NOTE = "context_note"
 _MOST = 12_000
 _PEER = re.compile(r'^<peer id="([^"]*)"', re.MULTILINE)
 _NAME = re.compile(r'^<peer id="([^"]*)"[^\n]*\nname: ([^\n]*)', re.MULTILINE)
+_HEADING = re.compile(r"^## (.{1,100})$", re.MULTILINE)
+_LESS = "some of it is over, and nothing is new; your tools tell how things are."
 _HEAD = "peers changed: "
 _SAME = "peers changed: everything is again as your instructions say; what notes before this one said is over."
 _AS_NOW = (
@@ -48,14 +50,16 @@ def note_due(thread: Thread, items: Sequence[SightItem], prompt: Prompt) -> tupl
 
 
 def difference(base: str, prompt: Prompt) -> str:
-    """What a prompt says that a base does not, and which peers are gone, in words for a model."""
+    """What a prompt says that a base does not, and which peers and parts are gone, in words for a model."""
     if base == prompt.text:
         return _SAME
     new = [each.text for each in prompt.sections if each.text not in base]
     names = dict(_NAME.findall(base))
     here = set(_PEER.findall(prompt.text))
     gone = [f"- {name} ({id_}) is no longer among your peers" for id_, name in names.items() if id_ not in here]
-    shown, left_out = _within("\n\n".join((*gone, *new)))
+    headings = set(_HEADING.findall(prompt.text))
+    gone += [f"- what stands under “{each}” is over" for each in _HEADING.findall(base) if each not in headings]
+    shown, left_out = _within("\n\n".join((*gone, *new)) or _LESS)
     return f"{_HEAD}{_AS_NOW}\n\n{shown}{left_out}"
 
 

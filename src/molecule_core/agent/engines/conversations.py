@@ -1,6 +1,7 @@
 """Which thread a message belongs to. Pure, but for the small file that remembers what answers are expected where.
 
-A person's words and each peer's have a thread of their own, and so has each task that is delegated to the agent. The
+A person's words and each peer's have a thread of their own, and so has each task that is delegated to the agent, and
+what the platform tells by itself. The
 result of a task that it has given, and the decision on what it has asked leave for, go to the thread that asked.
 Above: mailing. Below: the disk.
 """
@@ -21,12 +22,16 @@ _GIVES = {"delegate_task": "task_id", "delegate_task_async": "task_id", "request
 """Tools whose outcome may come later as a message, and the member of their result that names it."""
 _, DECIDED = APPROVALS
 """The kind of the message that brings a decision."""
+SYSTEM = "system"
+"""The kind of what the platform tells by itself: no person has said it, and it ends no wait for others."""
 
 
 def conversation_of(message: InboxMessage) -> str:
     """The name of the conversation that a message is part of."""
     if message.kind == "delegation" and message.delegation_id:
         return f"task:{message.delegation_id}"
+    if message.kind == SYSTEM:
+        return f"task:{message.delegation_id}" if message.delegation_id else SYSTEM
     if message.peer_id:
         return f"peer:{message.peer_id}"
     return "person"

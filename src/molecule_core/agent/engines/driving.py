@@ -17,6 +17,8 @@ from molecule_core.agent.engines.log import Log, Stopped
 from molecule_core.agent.engines.models import ModelError, NoModel, Request
 from molecule_core.agent.engines.opening import Opener
 from molecule_core.agent.engines.patience import Patience
+from molecule_core.agent.engines.permitting import ORIGIN as TOOLS
+from molecule_core.agent.engines.permitting import BadPermissions, Permissions, fewer, permissions_of
 from molecule_core.agent.engines.sampling import Answer, Sampler
 from molecule_core.agent.engines.settings import RunConfig
 from molecule_core.agent.engines.tooling import Call, Done, Toolbox
@@ -123,20 +125,35 @@ class _Life:
         self._log = log
         self._thread = thread
         self._ours: set[str] = set()
+        given = hands.toolbox.names if thread.tools is None else thread.tools
+        mine = [each for each in hands.toolbox.names if each in given]
+        self._broken: str | None = None
+        try:
+            permitted = permissions_of(thread.permissions)
+        except BadPermissions as error:
+            permitted, self._broken = Permissions(allow=[]), str(error)
+        self._tools = permitted.within(mine)
+        self._rules = permitted.rules
 
     async def tell(self, prompt: Prompt | None) -> None:
         """What the model must know beside what was said: how messages come to it here, and what has become different
-        of the prompt that its thread was born with. Each is told once, as long as it is in sight."""
+        of the prompt that its thread was born with, and which of its tools it has not. Each is told once, as long as it
+        is in sight."""
         items = (await self._log.sight()).items
         due = [] if prompt is None else [note_due(self._thread, items, prompt)]
         if not any(words.LAYER in each.text for each in items):
             due.insert(0, (words.ORIGIN, words.LAYER))
+        few = fewer(self._tools, self._hands.toolbox.names)
+        told = next((each.origin for each in reversed(items) if each.origin.startswith(TOOLS)), None)
+        if few is not None and few[0] != told:
+            due.append(few)
         notes = [{"type": "context_note", "text": each[1], "origin": each[0]} for each in due if each is not None]
         if notes:
             await self._log.append(*notes)
 
     async def run(self, turn: Turn, bounds: Bounds) -> tuple[End, int]:
         """Step by step until the end; how it ends, and up to where the log was regarded. Raises ApiError."""
+        turn = replace(turn, broken=self._broken)
         while True:
             sight = await self._log.sight()
             turn = replace(turn, stop=self._log.stop)
@@ -184,7 +201,7 @@ class _Life:
         request = Request(
             model=name,
             items=sight.items,
-            tools=hands.toolbox.definitions(thread.tools),
+            tools=hands.toolbox.definitions(self._tools),
             effort=thread.effort or hands.config.effort,
             cache_key=sight.items[0].item_id if sight.items else "",
             may_call=may_call,
@@ -225,13 +242,13 @@ class _Life:
         again = call.call_id not in self._ours
         if again and not hands.toolbox.repeatable(call.tool):
             return Done(words.INTERRUPTED, True)
-        allowed = await hands.gate.passes(call, again=again, waits=self._waits)
+        allowed = await hands.gate.passes(call, again=again, waits=self._waits, more=self._rules)
         if isinstance(allowed, Done):
             return allowed
         if call.tool == ASKS:
             await self._waits(True)
         try:
-            done = await hands.toolbox.run(allowed, self._thread.tools)
+            done = await hands.toolbox.run(allowed, self._tools)
         finally:
             if call.tool == ASKS:
                 await self._waits(False)

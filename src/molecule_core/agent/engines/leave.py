@@ -55,12 +55,19 @@ class Gate:
         self._noted = asked
         self._decisions = decisions
 
-    async def passes(self, call: Call, *, waits: Callable[[bool], Awaitable[None]], again: bool = False) -> Call | Done:
+    async def passes(
+        self,
+        call: Call,
+        *,
+        waits: Callable[[bool], Awaitable[None]],
+        again: bool = False,
+        more: Sequence[Rule] = (),
+    ) -> Call | Done:
         """What may be run now, or what the model is told instead. `waits`: told when a decision is waited for, and when
-        no more; `again`: an earlier life may have used the leave for this very call already. Never raises for a
-        refusal of the server: what is not known to be allowed is not done."""
+        no more; `more`: rules that hold for this call too; `again`: an earlier life may have used the leave for this
+        very call already. Never raises for a refusal of the server: what is not known to be allowed is not done."""
         try:
-            rule = await self._rule_for(call)
+            rule = await self._rule_for(call, (*self.rules, *more))
             if rule is None:
                 return call
             await waits(True)
@@ -71,12 +78,12 @@ class Gate:
         except ToolError as error:
             return Done(f"not done: {call.tool} needs an approval, which could not be had: {error.text}", True)
 
-    async def _rule_for(self, call: Call) -> Rule | None:
+    async def _rule_for(self, call: Call, rules: Sequence[Rule]) -> Rule | None:
         """The first rule that stops a call."""
         if call.tool in FREE:
             return None
         names, cost = (f"{ACTION}{call.tool}", f"{SPOKEN}{call.tool}"), _cost(call.arguments)
-        for rule in self.rules:
+        for rule in rules:
             cheap = rule.cost_above is not None and cost is not None and cost <= rule.cost_above
             meant = any(fits(rule.action, name) for name in names) and not cheap
             if meant and not (rule.first_time and await self._used_before(names[0])):
@@ -174,6 +181,8 @@ def _stopped(tool: str, item: approving.Standing) -> str:
 
 def edited_note(asked: Call, done: Call) -> str:
     """What the model is told if not its own arguments were used."""
+    if done is asked:  # nobody was asked, and `approval_id` may be what the call is about
+        return ""
     own = asked.arguments
     if isinstance(own, dict) and LEAVE in own:
         own = {name: value for name, value in own.items() if name != LEAVE}

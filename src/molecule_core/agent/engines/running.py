@@ -33,6 +33,7 @@ from molecule_core.agent.membership import Membership
 from molecule_core.agent.neutral import line
 from molecule_core.agent.prompt import Prompt
 from molecule_core.agent.rebuilding import Rebuilder, Rebuilt
+from molecule_core.agent.waiting import at_eof
 from molecule_core.client.api import ApiError
 from molecule_core.client.threads import Threads
 from molecule_core.ground.clock import SystemClock
@@ -49,9 +50,11 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _LOOK_SECONDS, _FULL_SECONDS, _LONGEST_SECONDS = 0.2, 1.0, 30.0
 
 
-async def run(config: Configuration, folder: Path, environ: Mapping[str, str], *, once: bool) -> int:
-    """Works until a signal comes, or, `once`, until nothing is left to be done; returns the exit code. Raises
-    BadConfiguration."""
+async def run(
+    config: Configuration, folder: Path, environ: Mapping[str, str], *, once: bool, until_eof: bool = False
+) -> int:
+    """Works until a signal comes, or, `once`, until nothing is left to be done, or, `until_eof`, until standard input
+    ends; returns the exit code. Raises BadConfiguration."""
     if len(config.seats) != 1:
         ids = ", ".join(seat.id for seat in config.seats)
         raise BadConfiguration(f"an agent of one folder sits in one workspace, and there are several: {ids}")
@@ -60,6 +63,8 @@ async def run(config: Configuration, folder: Path, environ: Mapping[str, str], *
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         loop.add_signal_handler(number, agent.ends, STOPPED)
+    if until_eof:
+        await at_eof(lambda: agent.ends(STOPPED))
     return await agent.run(once=once)
 
 
@@ -122,7 +127,7 @@ class Agent:
         self._looked = False
         """It is known what an earlier life has left."""
         self._driving: dict[str, asyncio.Task[None]] = {}
-        self._end: asyncio.Future[int] | None = None
+        self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def check(self) -> None:
         """Raises BadConfiguration if its model cannot be opened: better now than with the first message."""
@@ -133,12 +138,11 @@ class Agent:
 
     def ends(self, code: int) -> None:
         """The agent is to end."""
-        if self._end is not None and not self._end.done():
+        if not self._end.done():
             self._end.set_result(code)
 
     async def run(self, *, once: bool) -> int:
         """Works; returns the exit code."""
-        self._end = asyncio.get_running_loop().create_future()
         self._engine.seats.start()
         works = [asyncio.ensure_future(each) for each in (self._build(), self._live(once))]
         for each in works:

@@ -1,9 +1,10 @@
 """The tools of the registry in the hands of an engine: which a model is given, and how a call of one is run.
 
-A call is keyed by its id in the thread: what the platform does by key is done once, also if a life that was killed has
-done it before. Above: driving. Below: the agent's own verbs; leave.
+A call is keyed by its thread and its id there: what the platform does by key is done once, also if a life that was
+killed has done it before. Above: driving. Below: the agent's own verbs; leave.
 """
 
+import hashlib
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, NamedTuple, Protocol
 
@@ -23,6 +24,8 @@ NOT_OURS = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity
 """Tools for hosts that read their mail themselves."""
 _BY_KEY = ("reply", "decline", "reply_to_workspace", "delegate_task", "delegate_task_async", "request_approval")
 """Verbs of more than one route that are done once for all calls of one name."""
+# Half of a hash: no two are the same, and with the workspace's id before it, it is no longer than a key may be.
+_NAME_LENGTH = 32
 
 
 class Done(NamedTuple):
@@ -53,10 +56,12 @@ Collab = Callable[[str, Struct, str], Awaitable[dict[str, Any]]]
 
 
 class _Calling:
-    """A `Calling` by the ids of thread and call; nobody listens to its progress."""
+    """A `Calling` by the ids of thread and call; nobody listens to its progress. Ids of calls are the model's: those of
+    two threads may be the same, and the platform must not take one call for the other."""
 
     def __init__(self, call: Call) -> None:
-        self.meta = {CALL_NAME: call.call_id, "threadId": call.thread_id}
+        name = hashlib.sha256(f"{call.thread_id} {call.call_id}".encode()).hexdigest()[:_NAME_LENGTH]
+        self.meta = {CALL_NAME: name, "threadId": call.thread_id}
 
     async def progress(self, value: float, total: float | None, message: str) -> None:
         """Told to nobody: the call stands in the thread."""
