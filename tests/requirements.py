@@ -222,6 +222,7 @@ NOW = {
     "TH10": "The tools of agents in threads work from every host: own or session thread, once, long waits.",
     "TH11": "Whoever gives work to an agent that no engine drives, or waits for it, is told so.",
     "TH12": "molecule threads: list, show, start, say, resume, fork, tree, interrupt, close; for people and agents.",
+    "TH13": "Clients of the app-server dialect: methods, items, a cursor that misses no thread, bounds.",
     "SP1": "A prompt is six parts from specific to general; each section has source, size, tokens; a pure function.",
     "SP2": "Order and isolation: no name, description or shared file of others changes the structure of a prompt.",
     "SP3": "Missing files warn; a parent that is away, refuses, hangs or fails costs its section and nothing else.",

@@ -44,6 +44,8 @@ from molecule_core.wire.threads import ThreadItem
 # What clients hear of; all else that happens is not for this channel.
 _HEARD = frozenset(("THREAD_STARTED", "THREAD_STATUS_CHANGED", "THREAD_ITEM"))
 _LARGE = b"null"
+# How the frame of an event begins, and no other.
+_EVENT = b'{"prev"'
 _log = logging.getLogger("molecule.live")
 
 
@@ -233,8 +235,8 @@ class AppSocket(Socket):
         return msgspec.json.encode(Ping(sent))
 
     def write(self, data: bytes) -> None:
-        """Keeps what there is to tell until its turn comes."""
-        if data:
+        """Keeps what there is to tell until its turn comes. Events before the client has begun are none of its."""
+        if data and (self._is_greeted or self._greeting is not None or not data.startswith(_EVENT)):
             self._news.put_nowait(data)
             self._left += len(data)
             self._all_told.clear()
