@@ -138,10 +138,9 @@ async def test_a_client_that_was_away_during_many_spawns_knows_every_thread_befo
 
 
 @requirement("TH13")
-async def test_what_began_before_a_client_listened_and_what_is_large_is_told_in_full(
-    place: str, engine: Kind, tmp_path: Path
-) -> None:
-    async with running(engine, place, tmp_path, limits=replace(UNHURRIED, thread_event_bytes=200)) as server:
+async def test_what_began_before_a_client_listened_and_what_is_large_is_told_in_full(tmp_path: Path) -> None:
+    place, limits = str(tmp_path / "store.db"), replace(UNHURRIED, thread_event_bytes=200)
+    async with running("sqlite", place, tmp_path, limits=limits) as server:
         ops = await server.seat("Ops")
         wish = {"base_instructions": BASE, "input": "Go"}
         thread = await ops.api.post(f"/workspaces/{ops.id}/threads", wish)
