@@ -222,6 +222,7 @@ NOW = {
     "TH10": "The tools of agents in threads work from every host: own or session thread, once, long waits.",
     "TH11": "Whoever gives work to an agent that no engine drives, or waits for it, is told so.",
     "TH12": "molecule threads: list, show, start, say, resume, fork, tree, interrupt, close; for people and agents.",
+    "TH13": "Clients of the app-server dialect: methods, items, a cursor that misses no thread, bounds.",
     "TH20": "Persons hear of all threads; a workspace of its own and of all trees that begin in it, and of no other.",
     "TH21": "What threads do is counted: how they stand, turns, spawns, waits, letters, tokens.",
     "TH22": "Each limit of threads is a setting, and holds at its edge.",

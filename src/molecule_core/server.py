@@ -253,7 +253,7 @@ class Server(Standing):
             ChainEdge(writer, ChainReader(store), org, limits=limits),
             FileEdge(self._files, limits=limits),
             self._memory(org),
-            *self._prompts(org),
+            *self._prompts(org, guards),
             InstructionEdge(layer, org, org_writer, Previews(layer, org, reader, store.catch_up)),
             EventEdge(self.live, feed, snapshots, org, guards, projection),
             self._sessions,
@@ -315,13 +315,14 @@ class Server(Standing):
         writer = MemoryWriter(store, org, reader, clock=clock, ids=self._ids, limits=limits)
         return MemoryEdge(writer, reader, self._keys, KeyReader(store, clock=clock), org, limits=limits)
 
-    def _prompts(self, org: OrgReader) -> tuple[PromptEdge, ThreadEdges]:
+    def _prompts(self, org: OrgReader, guards: Guards) -> tuple[PromptEdge, ThreadEdges]:
         """What agents' prompts are made of, and the threads that begin with them."""
         limits, made, reader = self.settings.limits, self.threads, PromptReader(self.store, org)
         writer = PromptWriter(self.store, org, clock=self._clock, limits=limits)
         hands = made.writer, made.engines, made.agents, made.waits
+        line = self.live, guards, lambda call, wish: self.app.ask(call, wish)  # noqa: PLW0108
+        threads = ThreadEdges(hands, line, made.reader, reader, org, limits=limits)
         self.store.followers.follow(SeatsGone, "threads.seats_gone", made.hearing.seats_gone)
-        threads = ThreadEdges(hands, made.reader, reader, org, limits=limits)
         return PromptEdge(writer, reader, limits=limits), threads
 
     def _operations(

@@ -64,6 +64,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("POST", "/logout"): Rule(PEOPLE),
     ("GET", "/session"): Rule(PEOPLE),
     ("GET", "/ws"): Rule(EVERYBODY),
+    ("GET", "/threads/ws"): Rule(EVERYBODY),
     ("GET", "/events/stream"): Rule(EVERYBODY),
     ("GET", "/workspaces/{id}/events/stream"): Rule(EVERYBODY, "own", VIEWER, "path"),
     ("GET", "/orgs/{org_id}/snapshot"): Rule(PEOPLE, "", VIEWER, "org"),

@@ -159,7 +159,7 @@ class App:
             route, params = self._routes.find(wish.method, unquote(wish.path, errors="strict"))
         except MoleculeError as error:
             return refusal(error)
-        credential = {b"authorization": outer.headers[b"authorization"]}
+        credential = {name: value for name, value in outer.headers.items() if name == b"authorization"}
         call = Call(route, params, credential | wish.headers, wish.query, self._limits, address=outer.address)
         call.body = wish.body
         answer = await self._identified(call)

@@ -1,10 +1,14 @@
-"""All edges of threads as one: for clients, for engines, for agents that work together.
+"""All edges of threads as one: for clients, for engines, for agents that work together, for app-servers' clients.
 
-Above: the server, which wires it. Below: the three edges.
+Above: the server, which wires it. Below: the four edges.
 """
 
 from molecule_core.edges.agents import AgentEdge
+from molecule_core.edges.appserver import AppServerEdge
+from molecule_core.edges.appserver_calls import Asks
+from molecule_core.edges.auth import Guards
 from molecule_core.edges.engines import EngineEdge
+from molecule_core.edges.live import Live
 from molecule_core.edges.routes import Route
 from molecule_core.edges.threads import ThreadEdge
 from molecule_core.ground.limits import Limits
@@ -18,19 +22,22 @@ from molecule_core.threads.writer import ThreadWriter
 
 Hands = tuple[ThreadWriter, EngineWriter, AgentWriter, Waits]
 """Who changes threads: for clients, for engines, for agents, and who waits."""
+Line = tuple[Live, Guards, Asks]
+"""What the dialect of app-servers stands on: live channels, who is let in, and who answers requests."""
 
 
 class ThreadEdges:
     """Every route about a thread."""
 
     def __init__(
-        self, hands: Hands, reader: ThreadReader, prompts: PromptReader, org: OrgReader, *, limits: Limits
+        self, hands: Hands, line: Line, reader: ThreadReader, prompts: PromptReader, org: OrgReader, *, limits: Limits
     ) -> None:
-        writer, engines, agents, waits = hands
+        (writer, engines, agents, waits), (live, guards, asks) = hands, line
         self._edges = (
             ThreadEdge(writer, reader, prompts, org, limits=limits),
             EngineEdge(engines, reader, org, limits=limits),
             AgentEdge(agents, waits, reader, org, limits=limits),
+            AppServerEdge(asks, live, guards, reader, org),
         )
 
     def routes(self) -> list[Route]:

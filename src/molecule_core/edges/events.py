@@ -54,11 +54,11 @@ class EventEdge:
     async def socket(self, call: Call) -> Answer:
         """Frames of JSON, as docs/events.md has them. The admin names an organisation with `org_id`."""
         credential = self._guards.credential_hash(call.headers)
-        return Socket(self._live, call, self._org_of(call), credential, self._retold(call)).answer()
+        return Socket(self._live, call, org_of(call, self._org), credential, self._retold(call)).answer()
 
     async def stream(self, call: Call) -> Answer:
         """One event frame in each `data`; `Last-Event-ID` resumes. The admin names an organisation with `org_id`."""
-        return self._streamed(call, Stream(self._live, self._feed.epoch()), self._org_of(call), None)
+        return self._streamed(call, Stream(self._live, self._feed.epoch()), org_of(call, self._org), None)
 
     async def older(self, call: Call) -> Answer:
         """What happens to one workspace, as `{type, timestamp, data}`."""
@@ -90,16 +90,17 @@ class EventEdge:
 
         return retold
 
-    def _org_of(self, call: Call) -> str:
-        """Whose events: the caller's own organisation; the admin, who has none, names one. Raises WorkspaceRemoved."""
-        caller: Caller = call.by
-        if caller.kind is Kind.WORKSPACE:
-            return self._org.living(caller.id).org_id
-        if caller.kind is Kind.PERSON:
-            return caller.org_id
-        named = plain_text(call.query(), "org_id")
-        if named is None:
-            return self._org.orgs()[0].id
-        if self._org.find_org(named) is None:
-            raise NotFound(what="organisation")
-        return named
+
+def org_of(call: Call, org: OrgReader) -> str:
+    """Whose events: the caller's own organisation; the admin, who has none, names one. Raises WorkspaceRemoved."""
+    caller: Caller = call.by
+    if caller.kind is Kind.WORKSPACE:
+        return org.living(caller.id).org_id
+    if caller.kind is Kind.PERSON:
+        return caller.org_id
+    named = plain_text(call.query(), "org_id")
+    if named is None:
+        return org.orgs()[0].id
+    if org.find_org(named) is None:
+        raise NotFound(what="organisation")
+    return named

@@ -23,6 +23,8 @@ class Sink(Protocol):
     """What operators call it."""
     resubscribes: bool
     """Whether its client knows what to do when it is told to load a snapshot."""
+    has_snapshot: bool
+    """Whether there is one to load instead of all that it missed."""
 
     def notice(self, prev: int, notice: Notice) -> bytes:
         """A notice as this kind of channel tells it; the same for all of the kind whose last event was `prev`."""

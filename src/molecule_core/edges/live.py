@@ -103,9 +103,9 @@ class Live:
             return "epoch_changed"
         if after > head:
             return "ahead"
-        # A workspace has no snapshot to load instead.
-        many = head - after > self._limits.resume_events and listener.caller.kind is not Kind.WORKSPACE
-        return "too_many" if many else ""
+        # A workspace has no snapshot to load instead, nor have clients of some channels.
+        may_load = listener.sink.has_snapshot and listener.caller.kind is not Kind.WORKSPACE
+        return "too_many" if may_load and head - after > self._limits.resume_events else ""
 
     async def _go_on(self, listener: Listener, after: int) -> None:
         listener.cursor = listener.sent = after

@@ -90,6 +90,7 @@ class LiveConnection(HeldConnection, ABC):
 
     kind = "stream"
     resubscribes = False
+    has_snapshot = True
     _listener: Listener
     _first: "asyncio.Task[None]"
     _task: "asyncio.Task[None]"

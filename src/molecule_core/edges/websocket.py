@@ -118,6 +118,9 @@ class Socket(LiveConnection):
         if self._protocol.state is OPEN:
             self._send(data)
 
+    def _write_text(self, data: bytes) -> None:
+        Socket.write(self, _text(data))
+
     def _end(self, code: int, reason: str) -> None:
         """Says why, and closes; a client that does not take even that is cut off."""
         if self._protocol.state is OPEN:

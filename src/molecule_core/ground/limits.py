@@ -176,6 +176,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     thread_wait_most_seconds: Annotated[Count, Meta(description="the same if it does, at most")] = 3600
     thread_targets: Annotated[Count, Meta(description="agents that one wait may name")] = 64
     thread_rows: Annotated[Count, Meta(description="threads in one page of a list, and lines of a log")] = 200
+    appserver_requests: Annotated[
+        Count, Meta(description="requests of one app-server client that wait, then refused")
+    ] = 64
+    appserver_trees: Annotated[Count, Meta(description="trees of threads that one app-server client follows")] = 1000
     options: Annotated[Count, Meta(description="options that one question may offer")] = 10
     option_length: Annotated[Count, Meta(description="one such option, characters")] = 120
     shared_files: Annotated[Count, Meta(description="files that one workspace shares with its children")] = 32
