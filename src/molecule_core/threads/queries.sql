@@ -162,9 +162,9 @@ SELECT body FROM thread_entries WHERE thread_id = :thread_id AND turn_id = :turn
 ORDER BY ordinal;
 
 -- name: thread_turn_starts
--- where the last turns of a thread begin, newest first
-SELECT ordinal FROM thread_entries
-WHERE thread_id = :thread_id AND type = 'turn_started' ORDER BY ordinal DESC LIMIT :count;
+-- where the last turns of a thread begin, newest first; a turn that another life of its engine went on with began once
+SELECT MIN(ordinal) FROM thread_entries
+WHERE thread_id = :thread_id AND type = 'turn_started' GROUP BY turn_id ORDER BY MIN(ordinal) DESC LIMIT :count;
 
 -- name: insert_thread_base
 -- base instructions of a version, once

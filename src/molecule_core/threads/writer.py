@@ -96,6 +96,10 @@ class ThreadWriter:
                 return WriteSet(known)
             at = yield from self._whole(source, position)
             then = yield from self._as_of(source, at)
+            if not then.base_version:
+                raise InvalidField(
+                    reason=f"position {at} is before the thread had its base instructions; name a later one"
+                )
             change, thread_id = self._change(), self._ids.new()
             created = log.Created(
                 **self._identity(seat, thread_id, nickname or then.nickname, then.role),
