@@ -1,5 +1,5 @@
-"""Threads against their logs: whatever is said, begun, ended, stopped, forked and spawned, a row is the fold of its log,
-base instructions stay as they were written, and a model sees nothing that is not stored."""
+"""Threads against their logs: whatever is said, begun, ended, stopped, forked and spawned, a row is the fold of its
+log, base instructions stay as they were written, and a model sees nothing that is not stored."""
 
 from collections.abc import Iterable
 from pathlib import Path
