@@ -46,7 +46,7 @@ class Approving:
         self.decides = call.by.kind is Kind.PERSON and may(call.by.role, Role.OPERATOR)
         """Whether the client is one who may decide at all."""
 
-    def follow(self, root_id: str, seats: Iterable[str]) -> None:
+    def watch(self, root_id: str, seats: Iterable[str]) -> None:
         """The threads of a followed tree are those of these workspaces, too."""
         self._seats.setdefault(root_id, set()).update(seats)
 
