@@ -2,14 +2,14 @@
 
 from molecule_core.edges.appserver_items import ItemFold, LogLine
 from molecule_core.wire.collabtools import COLLAB
-from molecule_core.wire.threadlog import Collab, ToolCall, ToolOutput
+from molecule_core.wire.threadlog import Collab, Entry, ToolCall, ToolOutput
 from tests.requirements import requirement
 
 
 @requirement("TH13")
 def test_a_model_that_calls_a_collaboration_tool_makes_two_items_with_ids_of_their_own() -> None:
     call = Collab(call_id="c", tool="spawn", status="inProgress", sender_thread_id="t")
-    entries = (
+    entries: tuple[Entry, ...] = (
         ToolCall("c", COLLAB[0].name, {}),
         call,
         Collab(call_id="c", tool="spawn", status="failed", sender_thread_id="t", reason="full"),
