@@ -32,7 +32,7 @@ class Client:
         frame: Frame = msgspec.json.decode(await bounded(self.connection.recv()))
         if "method" in frame:
             self.told.append(frame)
-            self.cursor = frame["params"]["cursor"]
+            self.cursor = frame["params"].get("cursor", self.cursor)
         return frame
 
     async def asks(self, method: str, **params: Any) -> Frame:

@@ -15,6 +15,8 @@ from msgspec import Raw, Struct
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
+from molecule_core.edges.appserver_approvals import HEARD as _APPROVALS
+from molecule_core.edges.appserver_approvals import Approving
 from molecule_core.edges.appserver_calls import (
     BUSY,
     INVALID,
@@ -22,6 +24,7 @@ from molecule_core.edges.appserver_calls import (
     Asks,
     Dialect,
     Refused,
+    Reply,
     Request,
     params_of,
     request_of,
@@ -42,7 +45,7 @@ from molecule_core.wire.threadlog import ThreadStatusChanged, entry_of
 from molecule_core.wire.threads import ThreadItem
 
 # What clients hear of; all else that happens is not for this channel.
-_HEARD = frozenset(("THREAD_STARTED", "THREAD_STATUS_CHANGED", "THREAD_ITEM"))
+_HEARD = frozenset(("THREAD_STARTED", "THREAD_STATUS_CHANGED", "THREAD_ITEM")) | _APPROVALS
 _LARGE = b"null"
 # How the frame of an event begins, and no other.
 _EVENT = b'{"prev"'
@@ -117,7 +120,7 @@ class AppSocket(Socket):
         self._call = call
         self._dialect = dialect
         self._reader = reader
-        self._asked = asyncio.Queue[Request](call.limits.appserver_requests)
+        self._asked = asyncio.Queue[Request | Reply](call.limits.appserver_requests)
         self._news = asyncio.Queue[bytes]()
         self._left = 0
         self._told_bytes = 0
@@ -125,12 +128,13 @@ class AppSocket(Socket):
         self._all_told.set()
         # Nothing is told while a request decides what this client follows: so it hears all of what it has started.
         self._telling = asyncio.Lock()
-        self._greeting: tuple[Request, asyncio.Future[None]] | None = None
+        self._greeting: tuple[Request, asyncio.Future[bool]] | None = None
         self._is_greeted = False
         self._epoch = ""
         self._trees = set[str]()
         self._unwanted = frozenset[str]()
         self._fold = ItemFold()
+        self._approving = Approving(call, dialect, self._say)
         self._works: list[asyncio.Task[None]] = []
 
     def _open(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
@@ -161,19 +165,23 @@ class AppSocket(Socket):
         except Refused as refused:
             self._say(app.Failure(None, refused.fault))
             return
-        if request is None or request.id is None:
+        if request.id is None:
             return
         try:
             self._asked.put_nowait(request)
         except asyncio.QueueFull:
             most = self._call.limits.appserver_requests
-            self._refuse(request, BUSY, f"{most} requests wait for their answers; ask again when some have come")
+            said = f"{most} requests wait for their answers; ask again when some have come"
+            self._say(app.Failure(None if isinstance(request, Reply) else request.id, app.Fault(BUSY, said)))
 
     async def _answer_all(self) -> None:
         """One after the other, and none while the client does not read."""
         while True:
             await super().drained()
             request = await self._asked.get()
+            if isinstance(request, Reply):
+                await self._approving.take(request)
+                continue
             try:
                 await self._answer(request)
             except Refused as refused:
@@ -188,16 +196,22 @@ class AppSocket(Socket):
             async with self._telling:
                 self._check_room(1)
                 await self._do(request)
+            await self._approving.ask_open()
         else:
             await self._do(request)
 
     async def _do(self, request: Request) -> None:
         done = await self._dialect.do(self._call, request)
         if done.follows is not None:
-            self._trees.add(done.follows)
+            await self._follow(done.follows)
         if done.leaves is not None:
             self._trees.discard(done.leaves)
+            self._approving.leave(done.leaves)
         self._say(app.Result(request.id, done.result))
+
+    async def _follow(self, root_id: str) -> None:
+        self._trees.add(root_id)
+        self._approving.watch(root_id, {each.workspace_id for each in await self._reader.tree(root_id)})
 
     def _check_room(self, more: int) -> None:
         most = self._call.limits.appserver_trees
@@ -211,14 +225,17 @@ class AppSocket(Socket):
             return
         given = params_of(request.params, app.InitializeParams)
         epoch, after = _place(given.cursor)
+        self._trees.clear()
         self._check_room(len(given.threads))
-        self._trees = {await self._dialect.root_of(self._call, each) for each in given.threads}
+        for each in given.threads:
+            await self._follow(await self._dialect.root_of(self._call, each))
         unwanted = given.capabilities.get("optOutNotificationMethods") or []
         self._unwanted = frozenset(each for each in unwanted if isinstance(each, str))
         answered = asyncio.get_running_loop().create_future()
         self._greeting = request, answered
         self.serve(partial(self._live.resume, self._listener, after, epoch))
-        await answered
+        if await answered:
+            await self._approving.ask_open()
 
     # -- from the live channel -----------------------------------------------------------------------------------------
 
@@ -292,16 +309,16 @@ class AppSocket(Socket):
         self._is_greeted = True
         told = {"userAgent": "molecule", "orgId": self._listener.org_id, "cursor": self._cursor(at)}
         self._say(app.Result(request.id, {**told, "heartbeatSeconds": self._call.limits.live_seconds}))
-        answered.set_result(None)
+        answered.set_result(True)
 
     def _turn_away(self, reason: str) -> None:
         """It may try once more."""
         request, answered = self._taken_greeting()
         said = "it cannot go on behind this cursor: initialize without one, then thread/list has all threads"
         self._say(app.Failure(request.id, app.Fault(INVALID, said, {"code": "cursor_lost", "reason": reason})))
-        answered.set_result(None)
+        answered.set_result(False)
 
-    def _taken_greeting(self) -> tuple[Request, "asyncio.Future[None]"]:
+    def _taken_greeting(self) -> tuple[Request, "asyncio.Future[bool]"]:
         greeting, self._greeting = self._greeting, None
         if greeting is None:
             raise LookupError("nobody asked to begin")
@@ -309,7 +326,12 @@ class AppSocket(Socket):
 
     async def _told_of(self, frame: _Frame) -> list[Told]:
         if frame.event == "THREAD_STARTED":
-            return [Told("thread/started", {"thread": thread_of(_THREAD.decode(frame.payload))})]
+            thread = _THREAD.decode(frame.payload)
+            if thread.root_id in self._trees:
+                self._approving.watch(thread.root_id, (thread.workspace_id,))
+            return [Told("thread/started", {"thread": thread_of(thread)})]
+        if frame.event in _APPROVALS:
+            return self._approving.hear(frame.event, bytes(frame.payload))
         if frame.event == "THREAD_STATUS_CHANGED":
             changed = _STATUS.decode(frame.payload)
             status = state_of(changed.status.type, changed.active_flags)

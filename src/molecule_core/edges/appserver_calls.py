@@ -20,6 +20,7 @@ from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import is_client_id
 from molecule_core.wire import appserver as app
 from molecule_core.wire import strictjson
+from molecule_core.wire.approvals import ApprovalItem, ApprovalPage
 from molecule_core.wire.threadlog import entry_of
 from molecule_core.wire.threads import EntryPage, ThreadItem, ThreadPage, ThreadView, TurnTaken
 
@@ -53,6 +54,13 @@ class Request(NamedTuple):
     params: Any
 
 
+class Reply(NamedTuple):
+    """What a client answers to a request of ours. `result` is None if it does not."""
+
+    id: Any
+    result: Any
+
+
 class Done(NamedTuple):
     """What came of a request. `follows`, `leaves`: the tree that its client follows from now on, or does not."""
 
@@ -61,14 +69,14 @@ class Done(NamedTuple):
     leaves: str | None = None
 
 
-def request_of(data: bytes, limits: Limits) -> Request | None:
-    """A request in a frame; None for an answer, since nothing was asked. Raises Refused."""
+def request_of(data: bytes, limits: Limits) -> Request | Reply:
+    """A request in a frame, or an answer. Raises Refused."""
     try:
         value = strictjson.decode(data, max_depth=limits.json_depth)
     except MoleculeError as error:
         raise Refused(app.Fault(PARSE, f"{error.text} Send one JSON object in each text frame.")) from None
     if isinstance(value, dict) and "method" not in value and ("result" in value or "error" in value):
-        return None
+        return Reply(value.get("id"), value.get("result"))
     name, method = (value.get("id"), value.get("method")) if isinstance(value, dict) else (None, None)
     known = name is None or (isinstance(name, int | str) and not isinstance(name, bool))
     if not isinstance(method, str) or not known:
@@ -120,6 +128,15 @@ class Dialect:
     async def root_of(self, call: Call, thread_id: str) -> str:
         """The tree of a thread that the caller may see. Raises Refused."""
         return (await self._seen(call, thread_id)).root_id
+
+    async def waiting_approvals(self, call: Call) -> list[ApprovalItem]:
+        """Approvals that wait for a person. Raises Refused."""
+        return (await self._ask(call, ApprovalPage, "GET", "/approvals/pending")).approvals
+
+    async def decide(self, call: Call, item: ApprovalItem, body: dict[str, Any]) -> None:
+        """Decides about an approval. Raises Refused."""
+        path = f"/workspaces/{item.workspace_id}/approvals/{item.approval_id}/decide"
+        await self._ask(call, ApprovalItem, "POST", path, body)
 
     # -- threads -------------------------------------------------------------------------------------------------------
 

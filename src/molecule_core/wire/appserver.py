@@ -5,7 +5,7 @@ Above: its edge. Below: nothing. Names are in camelCase, since the dialect's are
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from molecule_core.wire.threadlog import Author, MailType, Provenance
 
@@ -217,6 +217,32 @@ class Failure(Struct, frozen=True):
 
     id: int | str | None
     error: Fault
+
+
+class ServerRequest(Struct, frozen=True):
+    """What the server asks its client."""
+
+    id: str
+    method: str
+    params: Any
+
+
+class ApprovalParams(_Shape, frozen=True):
+    """Leave that a workspace of a followed tree asks a person for. Answer with `{decision: accept | decline, note?}`;
+    `rootThreadIds`: the followed trees in which it has a thread."""
+
+    root_thread_ids: list[str]
+    workspace_id: str
+    requester_name: str
+    approval_id: str
+    action: str
+    reason: str
+    details: Raw
+    cost: float | None
+    risk: list[str]
+    revision: int
+    expires_at: str
+    available_decisions: list[str]
 
 
 class Notification(Struct, frozen=True):

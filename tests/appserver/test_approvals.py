@@ -1,0 +1,69 @@
+"""Approvals over `/threads/ws`: who is asked, whose answer counts, and what the others are told."""
+
+import json
+from typing import Any
+
+from tests.appserver.dialect import Client, client
+from tests.journeys.livewire import token_of
+from tests.requirements import requirement
+from tests.running import Seat
+from tests.threads.house import House
+
+_ASKED = "item/approval/requestApproval"
+
+
+async def asks(seat: Seat, action: str) -> Any:
+    """A workspace asks for leave."""
+    return await seat.api.post(f"/workspaces/{seat.id}/approvals", {"action": action, "details": {"to": "all"}})
+
+
+async def answers(one: Client, name: str, **result: Any) -> None:
+    """An answer to what the server asks."""
+    await one.send(json.dumps({"id": name, "result": result}))
+
+
+@requirement("TH13")
+async def test_an_approval_is_asked_of_all_who_follow_and_may_decide_and_the_first_answer_wins(house: House) -> None:
+    ops, other = await house.server.seat("Ops"), await house.server.seat("Other")
+    thread = (await house.starts(ops))["thread_id"]
+    first, second, viewer = [await token_of(house.server, role) for role in ("operator", "owner", "viewer")]
+    async with (
+        client(house.server, first) as one,
+        client(house.server, second) as two,
+        client(house.server, viewer) as three,
+    ):
+        for each in (one, two, three):
+            await each.begins(threads=[thread])
+        await asks(other, "look away")  # of a workspace that has no thread in what they follow
+        item = await asks(ops, "send mail")
+        shown = await one.hears(_ASKED)
+        assert (shown["action"], shown["details"], shown["workspaceId"]) == ("send mail", {"to": "all"}, ops.id)
+        assert (shown["rootThreadIds"], shown["availableDecisions"]) == ([thread], ["accept", "decline"])
+        assert await two.hears(_ASKED) == shown
+        name = one.told[-1]["id"]
+        await answers(one, name, decision="perhaps")
+        assert "accept, decline" in (await one.hears("warning"))["message"]
+        await answers(one, name, decision="accept", note="go on")
+        for each in (one, two):
+            ended = await each.hears("serverRequest/resolved")
+            assert (ended["requestId"], ended["status"]) == (name, "approved")
+        await answers(two, name, decision="decline")  # too late: nothing is asked any more
+        assert (await two.does("thread/list", workspaceId=ops.id))["data"]
+        now = await ops.api.get(f"/workspaces/{ops.id}/approvals/{item['approval_id']}")
+        assert (now["status"], now["decided"]["note"]) == ("approved", "go on")
+        await three.does("thread/list", workspaceId=ops.id)
+        told = [each["method"] for each in three.told]
+        assert _ASKED not in told and "serverRequest/resolved" not in told
+
+
+@requirement("TH13")
+async def test_who_comes_later_is_asked_what_still_waits(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread = (await house.starts(ops))["thread_id"]
+    item = await asks(ops, "send mail")
+    async with client(house.server, await token_of(house.server)) as one:
+        await one.begins()
+        await one.does("thread/subscribe", threadId=thread)
+        assert (await one.hears(_ASKED))["approvalId"] == item["approval_id"]
+        await answers(one, one.told[-1]["id"], decision="decline")
+        assert (await one.hears("serverRequest/resolved"))["status"] == "denied"
