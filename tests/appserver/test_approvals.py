@@ -8,6 +8,7 @@ from tests.journeys.livewire import token_of
 from tests.requirements import requirement
 from tests.running import Seat
 from tests.threads.house import House
+from tests.threads.test_agents import spawned
 
 _ASKED = "item/approval/requestApproval"
 
@@ -54,6 +55,32 @@ async def test_an_approval_is_asked_of_all_who_follow_and_may_decide_and_the_fir
         await three.does("thread/list", workspaceId=ops.id)
         told = [each["method"] for each in three.told]
         assert _ASKED not in told and "serverRequest/resolved" not in told
+
+
+@requirement("TH13", "TH6", "P1")
+async def test_a_childs_approval_reaches_who_follows_its_root_while_it_climbs_the_organisation(house: House) -> None:
+    lead = await house.server.seat("Lead")
+    ops = await house.server.seat("Ops", parent_id=lead.id)
+    for each in (lead, ops):
+        await each.api.post("/registry/heartbeat", {"workspace_id": each.id})
+    root, apart = await house.starts(lead), (await house.starts(ops))["thread_id"]
+    async with client(house.server, await token_of(house.server)) as one:
+        await one.begins(threads=[root["thread_id"]])
+        child = await spawned(house, lead.api, root, "dig", workspace_id=ops.id)
+        aside = {"action": "look away", "thread_id": apart}  # the same workspace, in a tree that nobody follows
+        await ops.api.post(f"/workspaces/{ops.id}/approvals", aside)
+        asked = {"action": "deploy", "thread_id": child["thread_id"]}
+        item = await ops.api.post(f"/workspaces/{ops.id}/approvals", asked)
+        assert item["holder"]["name"] == "Lead"  # whose turn it is, as the organisation has it
+        shown = await one.hears(_ASKED)
+        assert (shown["action"], shown["threadId"], shown["rootThreadIds"]) == (
+            "deploy",
+            child["thread_id"],
+            [root["thread_id"]],
+        )
+        where = f"/workspaces/{lead.id}/approvals/{item['approval_id']}"
+        await lead.api.post(f"{where}/decide", {"decision": "deny"})
+        assert (await one.hears("serverRequest/resolved"))["status"] == "denied"
 
 
 @requirement("TH13")

@@ -211,7 +211,8 @@ class AppSocket(Socket):
 
     async def _follow(self, root_id: str) -> None:
         self._trees.add(root_id)
-        self._approving.watch(root_id, {each.workspace_id for each in await self._reader.tree(root_id)})
+        tree = await self._reader.tree(root_id)
+        self._approving.watch(root_id, [(each.thread_id, each.workspace_id) for each in tree])
 
     def _check_room(self, more: int) -> None:
         most = self._call.limits.appserver_trees
@@ -328,7 +329,7 @@ class AppSocket(Socket):
         if frame.event == "THREAD_STARTED":
             thread = _THREAD.decode(frame.payload)
             if thread.root_id in self._trees:
-                self._approving.watch(thread.root_id, (thread.workspace_id,))
+                self._approving.watch(thread.root_id, [(thread.thread_id, thread.workspace_id)])
             return [Told("thread/started", {"thread": thread_of(thread)})]
         if frame.event in _APPROVALS:
             return self._approving.hear(frame.event, bytes(frame.payload))

@@ -41,21 +41,21 @@ class Approving:
         self._call = call
         self._dialect = dialect
         self._say = say
-        self._seats: dict[str, set[str]] = {}
+        self._trees: dict[str, dict[str, str]] = {}
         self._asked: dict[str, _Asked] = {}
         self.decides = call.by.kind is Kind.PERSON and may(call.by.role, Role.OPERATOR)
         """Whether the client is one who may decide at all."""
 
-    def watch(self, root_id: str, seats: Iterable[str]) -> None:
-        """The threads of a followed tree are those of these workspaces, too."""
-        self._seats.setdefault(root_id, set()).update(seats)
+    def watch(self, root_id: str, threads: Iterable[tuple[str, str]]) -> None:
+        """A followed tree has these threads, too, each with its workspace."""
+        self._trees.setdefault(root_id, {}).update(threads)
 
     def leave(self, root_id: str) -> None:
         """The tree is not followed any more."""
-        self._seats.pop(root_id, None)
+        self._trees.pop(root_id, None)
 
     async def ask_open(self) -> None:
-        """Asks what waits for a person already."""
+        """Asks what waits already."""
         if not self.decides:
             return
         try:
@@ -76,11 +76,19 @@ class Approving:
 
     def _ask(self, item: ApprovalItem) -> None:
         known = self._asked.get(item.approval_id)
-        roots = [root for root, seats in self._seats.items() if item.workspace_id in seats]
-        if not (self.decides and item.for_person and roots) or (known and known.item.revision >= item.revision):
+        roots = self._roots(item)
+        if not (self.decides and roots) or (known and known.item.revision >= item.revision):
             return
         asked = self._asked[item.approval_id] = _Asked(f"approval:{item.approval_id}:{item.seq}", item)
         self._say(app.ServerRequest(asked.name, "item/approval/requestApproval", _shown(item, roots)))
+
+    def _roots(self, item: ApprovalItem) -> list[str]:
+        """The followed trees in which an approval is asked. One that names its thread is theirs at once; of the others
+        that a workspace asks, those that it is a person's turn to decide."""
+        if item.thread_id is not None:
+            return [root for root, threads in self._trees.items() if item.thread_id in threads]
+        seats = ((root, threads.values()) for root, threads in self._trees.items() if item.for_person)
+        return [root for root, every in seats if item.workspace_id in every]
 
     async def take(self, reply: Reply) -> None:
         """The client has answered. What decides nothing is said to it."""
@@ -105,6 +113,7 @@ class Approving:
 
 def _shown(item: ApprovalItem, roots: list[str]) -> app.ApprovalParams:
     return app.ApprovalParams(
+        thread_id=item.thread_id,
         root_thread_ids=roots,
         workspace_id=item.workspace_id,
         requester_name=item.requester_name,

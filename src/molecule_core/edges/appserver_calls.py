@@ -130,8 +130,14 @@ class Dialect:
         return (await self._seen(call, thread_id)).root_id
 
     async def waiting_approvals(self, call: Call) -> list[ApprovalItem]:
-        """Approvals that wait for a person. Raises Refused."""
-        return (await self._ask(call, ApprovalPage, "GET", "/approvals/pending")).approvals
+        """Approvals that are not decided, oldest first. Raises Refused."""
+        found, after = list[ApprovalItem](), None
+        while True:
+            page = await self._ask(call, ApprovalPage, "GET", "/approvals/pending", after=after)
+            found += page.approvals
+            if page.reached_end or not page.approvals:
+                return found
+            after = page.approvals[-1].approval_id
 
     async def decide(self, call: Call, item: ApprovalItem, body: dict[str, Any]) -> None:
         """Decides about an approval. Raises Refused."""

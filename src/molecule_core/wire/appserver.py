@@ -229,8 +229,9 @@ class ServerRequest(Struct, frozen=True):
 
 class ApprovalParams(_Shape, frozen=True):
     """Leave that a workspace of a followed tree asks a person for. Answer with `{decision: accept | decline, note?}`;
-    `rootThreadIds`: the followed trees in which it has a thread."""
+    `threadId`: the thread that waits for it, if it says so; `rootThreadIds`: the followed trees that it stands in."""
 
+    thread_id: str | None
     root_thread_ids: list[str]
     workspace_id: str
     requester_name: str
