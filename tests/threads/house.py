@@ -30,8 +30,12 @@ class House(NamedTuple):
 
     async def log(self, thread: Item) -> list[Item]:
         """All lines of its log: each with its entry."""
-        page = await self.reads(thread, "/items", limit=500)
-        return list(page["items"])
+        lines = list[Item]()
+        while True:
+            page = await self.reads(thread, "/items", after=lines[-1]["ordinal"] if lines else None)
+            lines += page["items"]
+            if page["reached_end"]:
+                return lines
 
     async def types(self, thread: Item) -> list[str]:
         """What stands in its log, in words."""
