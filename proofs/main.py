@@ -11,13 +11,13 @@ from random import SystemRandom
 
 from msgspec import Struct
 
-from proofs import approvals, cursors, envelope, fetch, kill9, loops, parity, templates, upgrade, workers
+from proofs import approvals, cursors, envelope, fetch, kill9, loops, parity, templates, upgrade, wait, workers
 from proofs.pages import machine, record, render, today
 from proofs.settings import ROOT, Proof, prove, try_control
 from proofs.verdicts import Verdict
 from tests.engines import ENGINES, Engine, postgres_server
 
-_ALL = (kill9, cursors, fetch, templates, envelope, upgrade, workers, loops, parity, approvals)
+_ALL = (kill9, cursors, fetch, templates, envelope, upgrade, workers, loops, parity, approvals, wait)
 PROOFS = {each.PROOF.name: each.PROOF for each in _ALL}
 PAGE = ROOT / "docs" / "proofs.md"
 

@@ -88,6 +88,18 @@ async def test_a_wait_tells_each_end_once_and_a_user_ends_it_at_once(house: Hous
     assert (await turn(house.person, thread, "Stop waiting"))["joined"]
     call = await waiting
     assert (call["status"], call["reason"]) == ("interrupted", "there is new input from the user")
+    # A third one ends, the user speaks: not all have ended, and the one that has is told.
+    await lead.adds(seen=(await house.reads(thread))["last_ordinal"])
+    three, four = [await spawned(house, ops.api, thread, name) for name in ("three", "four")]
+    every = ["three", "four"]
+    waiting = asyncio.ensure_future(act(ops.api, thread, "wait", "w4", targets=every, mode="all", timeout=3600))
+    await house.until_it_waits(thread, "w4")
+    await Engine(ops.api, three).works("third")
+    assert (await turn(house.person, thread, "And stop this too"))["joined"]
+    call = await waiting
+    assert call["status"] == "interrupted"
+    assert [each.get("outcome") for each in call["agents"]] == ["ended", None]
+    await house.person.post(f"/threads/{four['thread_id']}/close")
     await lead.ends()
     # Both ends were told by the waits: no letter tells them again, and what the user said gets a turn if unseen.
     assert "peer_message" not in await house.types(thread)

@@ -156,6 +156,7 @@ class Waits:
             is_late, is_heard = change.now >= (begun.deadline or 0), row.heard > begun.since
             if not (states.over or is_late or is_heard):
                 return WriteSet(begun)
+            is_heard = is_heard and not states.over
             over = self._over(begun, rows, states.states, is_late=is_late and not states.over, is_heard=is_heard)
             yield from self._reported(change, row, rows, states.states)
             change.add(row.thread_id, over, turn_id=row.turn_id, key=f"end:{asked.call_id}")
@@ -185,7 +186,7 @@ class Waits:
         done = replace(begun, agents=agents, timed_out=open_outcome is not None, deadline=None, since=0)
         if is_lost:
             return replace(done, status="failed", reason="the agent that was waited for is not there any more")
-        if is_heard and not ended:
+        if is_heard:
             return replace(done, status="interrupted", reason="there is new input from the user")
         return replace(done, status="completed")
 

@@ -1,0 +1,30 @@
+"""`scripts/prove wait` in small, and the mistakes that it must see."""
+
+import pytest
+
+from proofs.controls import Control
+from proofs.settings import setting, try_control
+from proofs.wait import PROOF
+from tests.engines import Engine
+from tests.requirements import requirement
+
+SEED, GAMES = 7, 300
+
+
+@requirement("TH8")
+async def test_whoever_waits_is_woken_by_what_it_waits_for_and_by_nothing_else(engine: Engine, postgres: str) -> None:
+    size = GAMES if engine == "sqlite" else GAMES // 3
+    async with setting(engine, postgres, seed=SEED, size=size) as given:
+        verdict = await PROOF.run(given)
+
+    assert verdict.broken == {}
+    assert verdict.figures["games"] == size
+    assert {name for name, figure in verdict.figures.items() if not figure} == set(), "what never came up was not shown"
+
+
+@requirement("TH8")
+@pytest.mark.parametrize("control", PROOF.controls["sqlite"], ids=lambda control: control.name)
+async def test_a_wait_with_a_mistake_is_seen(control: Control) -> None:
+    verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
+
+    assert verdict.zeros[control.breaks] > 0, verdict.line()
