@@ -6,6 +6,7 @@ hear hears it then, and who has not hears it from the clock.
 """
 
 import asyncio
+import contextlib
 from collections import Counter
 from random import Random
 from typing import Any
@@ -20,6 +21,8 @@ from proofs.verdicts import Verdict
 from tests.clocks import FakeClock
 
 _MANY = 10**9
+# More turns of the loop than it takes a server that has just started to come to rest.
+_MANY_TURNS = 1_000
 _LIMITS = replace(LIMITS, thread_spawns_per_minute=_MANY, thread_lease_seconds=_MANY)
 _SIDE_BY_SIDE = 50
 _MOST_AGENTS, _MOST_PAUSES, _MOST_NOTES = 4, 12, 5
@@ -167,12 +170,14 @@ class Waiters:
         self._clock = FakeClock()
         self._office = Office(setting, self._clock, _LIMITS)
         self._patience = _STALL_SECONDS if setting.package is None else _CONTROL_SECONDS
+        self._workers = 0
         self.counts: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
 
     async def run(self) -> Verdict:
         """All games, so many at once."""
         await self._office.server.open()
+        await self._come_to_rest()
         made = await self._office.tell(ADMIN_TOKEN, "POST", "/workspaces", {"name": "Ops"})
         seat = made["id"], made["connection"]["auth_token"]
         for first in range(0, self._setting.size, _SIDE_BY_SIDE):
@@ -214,6 +219,7 @@ class Waiters:
         _, lost = await asyncio.wait(rung, timeout=self._patience) if rung else (set(), set())
         self.faults["lost wake-ups"] += len(lost)
         still = [task for each in games if not each.is_over for task in each.waiting]
+        await self._asleep(len(still) + len(lost))
         self.faults["ended for nothing"] += sum(task.done() for task in still)
         for _ in range(_LONG + 1):
             await self._clock.advance(1)
@@ -224,6 +230,20 @@ class Waiters:
             task.cancel()
         await asyncio.gather(*open_still, return_exceptions=True)
         return [each for each in games if not any(task in open_still for task in each.waiting)]
+
+    async def _come_to_rest(self) -> None:
+        """How many of the server's own workers sleep when nothing is to be done."""
+        for _ in range(_MANY_TURNS):
+            await others_first()
+        self._workers = self._office.server.wakeups.asleep
+
+    async def _asleep(self, count: int) -> None:
+        """Until so many wait beside the server's own workers, or for so long that they never will."""
+        wakeups = self._office.server.wakeups
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                while wakeups.asleep < self._workers + count:
+                    await others_first()
 
 
 async def run(setting: Setting) -> Verdict:
