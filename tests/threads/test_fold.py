@@ -1,6 +1,7 @@
 """Threads against their logs: whatever is said, begun, ended, stopped, forked and spawned, a row is the fold of its
 log, base instructions stay as they were written, and a model sees nothing that is not stored."""
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,7 @@ class ThreadMachine(RuleBasedStateMachine):
                 log.AgentMessage("well"),
                 log.Reasoning("hm"),
                 log.ToolCall("c1", "look", {"at": 1}),
+                log.ToolCall("c2", "look", {"at": 2}),
                 log.ToolOutput("c1", "seen"),
                 log.ContextNote("peers changed: Ops", "peers"),
                 log.Compaction("so far so good", 3, "automatic"),
@@ -286,6 +288,10 @@ class ThreadMachine(RuleBasedStateMachine):
                 assert each.item_id in stored, each
                 said = msgspec.json.decode(stored[each.item_id].body)
                 assert any(text and text in (each.text or "") for text in texts_of(said)) or each.tool, each
+            if row.turn_id is None:
+                calls = [each.call_id for each in seen.items if each.type == "tool_call"]
+                answers = [each.call_id for each in seen.items if each.type == "tool_output"]
+                assert not Counter(calls) - Counter(answers), "a provider takes no call without its output"
 
     @invariant()
     def turns_are_where_the_rows_say(self) -> None:
@@ -306,7 +312,9 @@ class ThreadMachine(RuleBasedStateMachine):
         """The lines that a thread may see: its own, and up to the cut those of whom it goes on from."""
         found = self.lines(row.thread_id, _ALL)
         while row.fork_id is not None:
-            found += self.lines(row.fork_id, row.fork_at)
+            found += [each for each in self.lines(row.fork_id, row.fork_at) if each.ordinal > row.fork_since]
+            if row.fork_since:
+                break
             row = self.row(row.fork_id)
         return found
 

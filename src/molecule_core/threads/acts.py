@@ -3,6 +3,7 @@
 Above: the hands of this slice. Below: steps, rules.
 """
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -127,11 +128,15 @@ class Acts:
     def _torn(self, change: Change, thread_id: str, turn_id: str) -> Generator[Step, Any, None]:
         """Calls without an output, and waits, are over."""
         rows = yield Read("thread_calls_of_turn", {"thread_id": thread_id, "turn_id": turn_id})
-        calls = [log.entry_of(row[1]) for row in rows]
-        answered = {each.call_id for each in calls if isinstance(each, log.ToolOutput)}
-        for each in calls:
-            if isinstance(each, log.ToolCall) and each.call_id not in answered:
-                change.add(thread_id, log.ToolOutput(each.call_id, _CUT_OFF, is_error=True), turn_id=turn_id)
+        still = Counter[str]()
+        for row in rows:
+            each = log.entry_of(row[1])
+            if isinstance(each, log.ToolCall):
+                still[each.call_id] += 1
+            elif isinstance(each, log.ToolOutput) and still[each.call_id]:
+                still[each.call_id] -= 1
+        for call_id in still.elements():
+            change.add(thread_id, log.ToolOutput(call_id, _CUT_OFF, is_error=True), turn_id=turn_id)
         rows = yield Read("thread_collabs_of_turn", {"thread_id": thread_id, "turn_id": turn_id})
         begun: dict[str, log.Collab] = {}
         for row in rows:

@@ -153,8 +153,9 @@ class ThreadReader:
         row: Thread | None = thread
         while row is not None:
             chain.append(await self._own_lines(row.thread_id, since, upto, _ALL))
+            is_cut = since > 0  # what lies before the turns that are to be seen is not seen either
             upto, since = row.fork_at, row.fork_since
-            row = None if row.fork_id is None else await self.find(row.fork_id)
+            row = None if is_cut or row.fork_id is None else await self.find(row.fork_id)
         return [line for lines in reversed(chain) for line in lines]
 
     async def _own_lines(self, thread_id: str, after: int, upto: int, count: int) -> list[Line]:

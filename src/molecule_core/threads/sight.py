@@ -28,10 +28,10 @@ class Seen(NamedTuple):
 def sight(lines: Sequence[Seen], base: BaseRef, text: str) -> list[SightItem]:
     """What the model will see. `base` and `text`: the base instructions in force."""
     said = _since_summary(lines)
-    answered = {each.entry.call_id for each in said if isinstance(each.entry, log.ToolOutput)}
+    torn = _torn(said)
     items = [_base_item(base, text), *layers_in(lines)]
     for each in said:
-        if _is_torn(each, answered):
+        if each.line.item_id in torn:
             continue
         item = _shown(each)
         if item is not None:
@@ -50,9 +50,21 @@ def fenced(entry: log.PeerMessage) -> str:
     return f"<peer_message {head}>{escaped(entry.text)}</peer_message>"
 
 
-def _is_torn(each: Seen, answered: set[str]) -> bool:
-    """A call of the source that had no output where the fork begins: its output will never come here."""
-    return not each.own and isinstance(each.entry, log.ToolCall) and each.entry.call_id not in answered
+def _torn(said: Sequence[Seen]) -> set[str]:
+    """Calls of the source that had no output where the fork begins: their outputs will never come here. Those of the
+    same name that the thread itself has are others."""
+    still: dict[tuple[str, str], list[str]] = {}
+    for each in said:
+        if each.own:
+            continue
+        match each.entry:
+            case log.ToolCall(call_id=name):
+                still.setdefault((each.line.thread_id, name), []).append(each.line.item_id)
+            case log.ToolOutput(call_id=name):
+                del still.get((each.line.thread_id, name), [])[:1]
+            case _:
+                pass
+    return {name for names in still.values() for name in names}
 
 
 def _since_summary(lines: Sequence[Seen]) -> list[Seen]:

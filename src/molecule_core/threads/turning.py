@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Literal
 
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
-from molecule_core.ground.errors import NotFound
+from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import StaleGeneration, ThreadBusy, ThreadClosed, ThreadOwned, TurnNotOpen
 from molecule_core.org.model import Workspace
@@ -150,7 +150,8 @@ class EngineWriter:
         return change.written(answer)
 
     async def append(self, thread: Thread, said: Append) -> Appended:
-        """Lines of an engine. With the same key they are added once. Raises NotFound, StaleGeneration."""
+        """Lines of an engine. With the same key they are added once. Raises NotFound, StaleGeneration,
+        InvalidField."""
 
         def decide(change: Change, row: Thread) -> Decision[Appended]:
             check_fence(row, said.generation)
@@ -184,6 +185,9 @@ class EngineWriter:
             change.knows_tree([Thread.of(each) for each in tree])
         counted = set[str]()
         for entry in said.entries:
+            last = change.of(row.thread_id).last_ordinal
+            if isinstance(entry, log.Compaction) and entry.upto > last:
+                raise InvalidField(reason=f"upto must be at most {last}, the last ordinal: sum up what was said")
             if isinstance(entry, log.Usage):
                 if entry.record_key in counted or (yield from self._is_counted(row, entry)):
                     continue
