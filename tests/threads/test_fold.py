@@ -4,7 +4,7 @@ log, base instructions stay as they were written, and a model sees nothing that 
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -335,5 +335,11 @@ def test_threads_are_what_their_logs_say(engine: Kind, tmp_path: Path, postgres:
         choices = settings(
             max_examples=max(1, STEPS // _STEPS_A_STORY), stateful_step_count=_STEPS_A_STORY, deadline=None
         )
-        machine: Any = lambda: ThreadMachine(world)  # noqa: E731 (Hypothesis wants a function or a class of no arguments)
-        run_state_machine_as_test(machine, settings=choices)
+        played = list[ThreadMachine]()
+
+        def machine() -> ThreadMachine:
+            played.append(ThreadMachine(world))
+            return played[-1]
+
+        run_state_machine_as_test(cast(Any, machine), settings=choices)
+        assert max(len(each.threads) for each in played) > 1
