@@ -6,19 +6,32 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from random import SystemRandom
 
 from msgspec import Struct
 
-from proofs import approvals, cursors, envelope, fetch, kill9, loops, parity, templates, upgrade, wait, workers
-from proofs.pages import machine, record, render, today
-from proofs.settings import ROOT, Proof, prove, try_control
-from proofs.verdicts import Verdict
+from proofs.harness.pages import machine, record, render, today
+from proofs.harness.settings import ROOT, Proof, prove, try_control
+from proofs.harness.verdicts import Verdict
 from tests.engines import ENGINES, Engine, postgres_server
 
-_ALL = (kill9, cursors, fetch, templates, envelope, upgrade, workers, loops, parity, approvals, wait)
-PROOFS = {each.PROOF.name: each.PROOF for each in _ALL}
+# In the order of the page.
+NAMES = (
+    "kill9",
+    "cursors",
+    "fetch",
+    "templates",
+    "envelope",
+    "upgrade",
+    "workers",
+    "loops",
+    "parity",
+    "approvals",
+    "wait",
+)
+PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"
 
 

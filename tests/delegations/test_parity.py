@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from proofs.moves import LEAD, POLLED, Move
-from proofs.playing import Servers
-from proofs.twins import OTHERS, Found, compared, differences
+from proofs.parity.moves import LEAD, POLLED, Move
+from proofs.parity.playing import Servers
+from proofs.parity.twins import OTHERS, Found, compared, differences
 from tests.delegations.entrances import Entrance
 from tests.engines import ENGINES, Engine, new_database
 from tests.requirements import requirement

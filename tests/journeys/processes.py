@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from molecule_core.client.api import Api
-from proofs.serving import free_port as serving_port
+from proofs.harness.serving import free_port as serving_port
 from tests.running import ADMIN_TOKEN
 from tests.waits import PROCESS_START_SECONDS
 

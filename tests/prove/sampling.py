@@ -3,7 +3,7 @@ with every mistake, is `scripts/prove`."""
 
 from collections.abc import Sequence
 
-from proofs.controls import Control
+from proofs.harness.controls import Control
 
 
 def few(controls: Sequence[Control], count: int) -> Sequence[Control]:

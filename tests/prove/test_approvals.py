@@ -2,9 +2,9 @@
 
 import pytest
 
-from proofs.approvals import PROOF
-from proofs.controls import Control
-from proofs.settings import setting, try_control
+from proofs.approvals.proof import PROOF
+from proofs.harness.controls import Control
+from proofs.harness.settings import setting, try_control
 from tests.engines import Engine
 from tests.requirements import requirement
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from proofs.controls import PACKAGE, Control, plant
+from proofs.harness.controls import PACKAGE, Control, plant
+from proofs.harness.pages import record, render
+from proofs.harness.verdicts import Verdict, descents, gaps
 from proofs.main import PAGE, PROOFS
-from proofs.pages import record, render
-from proofs.verdicts import Verdict, descents, gaps
 
 CONTROLS = sorted(
     {each for proof in PROOFS.values() for controls in proof.controls.values() for each in controls},

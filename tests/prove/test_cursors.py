@@ -2,9 +2,9 @@
 
 import pytest
 
-from proofs.controls import Control
-from proofs.cursors import PROOF
-from proofs.settings import prove, try_control
+from proofs.cursors.proof import PROOF
+from proofs.harness.controls import Control
+from proofs.harness.settings import prove, try_control
 from tests.engines import ENGINES, Engine
 
 SEED = 24

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from proofs.book import Book
-from proofs.ends import LATE, RESULT, Given, Work, Works, done, judge_works
-from proofs.ledger import Fact, Ledger, Row
+from proofs.crew.book import Book
+from proofs.crew.ends import LATE, RESULT, Given, Work, Works, done, judge_works
+from proofs.harness.ledger import Fact, Ledger, Row
 
 
 class Story:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from proofs.controls import Control
-from proofs.envelope import PROOF
-from proofs.hostile import BROKEN
-from proofs.settings import prove, try_control
+from proofs.envelope.hostile import BROKEN
+from proofs.envelope.proof import PROOF
+from proofs.harness.controls import Control
+from proofs.harness.settings import prove, try_control
 from tests.requirements import requirement
 
 SEED = 6

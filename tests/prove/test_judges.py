@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from proofs.book import Book, Message
-from proofs.company import answer_to
-from proofs.crowd import Track, judge_track
-from proofs.kill9 import judge
-from proofs.ledger import Fact, Ledger, Row
-from proofs.serving import ServerProcess
-from proofs.settings import Setting
+from proofs.crew.book import Book, Message
+from proofs.crew.company import answer_to
+from proofs.crew.judging import judge
+from proofs.cursors.crowd import Track, judge_track
+from proofs.harness.ledger import Fact, Ledger, Row
+from proofs.harness.serving import ServerProcess
+from proofs.harness.settings import Setting
 
 Change = Callable[[Book, Ledger], object]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proofs.controls import Control
-from proofs.kill9 import PROOF
-from proofs.settings import prove, try_control
+from proofs.harness.controls import Control
+from proofs.harness.settings import prove, try_control
+from proofs.kill9.proof import PROOF
 from tests.engines import Engine
 from tests.prove.sampling import few
 from tests.requirements import requirement

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from molecule_core.ground.limits import Limits
-from proofs.controls import Control
-from proofs.loops import PROOF
-from proofs.settings import prove, try_control
-from proofs.trees import Forest, Given, Told, judge
+from proofs.harness.controls import Control
+from proofs.harness.settings import prove, try_control
+from proofs.loops.proof import PROOF
+from proofs.loops.trees import Forest, Given, Told, judge
 from tests.requirements import requirement
 
 SEED = 7

@@ -2,11 +2,11 @@
 
 import pytest
 
-from proofs.controls import Control
-from proofs.moves import script
-from proofs.parity import PROOF
-from proofs.playing import UNSAID
-from proofs.settings import Setting, prove, try_control
+from proofs.harness.controls import Control
+from proofs.harness.settings import Setting, prove, try_control
+from proofs.parity.moves import script
+from proofs.parity.playing import UNSAID
+from proofs.parity.proof import PROOF
 from tests.delegations.entrances import CANNOT, NAMES
 from tests.prove.sampling import few
 from tests.requirements import requirement

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proofs.controls import Control
-from proofs.settings import prove, try_control
-from proofs.templates import PROOF
+from proofs.harness.controls import Control
+from proofs.harness.settings import prove, try_control
+from proofs.templates.proof import PROOF
 from tests.prove.sampling import few
 from tests.requirements import requirement
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proofs.controls import Control
-from proofs.settings import prove, try_control
-from proofs.upgrade import PROOF, kills_of
+from proofs.harness.controls import Control
+from proofs.harness.settings import prove, try_control
+from proofs.upgrade.proof import PROOF, kills_of
 from tests.engines import ENGINES, Engine
 from tests.requirements import requirement
 from tests.store.released import RELEASED

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proofs.controls import Control
-from proofs.settings import setting, try_control
-from proofs.wait import PROOF
+from proofs.harness.controls import Control
+from proofs.harness.settings import setting, try_control
+from proofs.wait.proof import PROOF
 from tests.engines import Engine
 from tests.requirements import requirement
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from proofs.controls import Control
-from proofs.settings import prove, try_control
-from proofs.workers import PROOF
+from proofs.harness.controls import Control
+from proofs.harness.settings import prove, try_control
+from proofs.workers.proof import PROOF
 from tests.requirements import requirement
 
 SEED = 11

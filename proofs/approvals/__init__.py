@@ -1,0 +1,1 @@
+"""Nobody decides what is not theirs to decide."""

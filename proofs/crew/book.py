@@ -1,0 +1,111 @@
+"""The model: what the people of a company saw with their own eyes, and what must therefore be true."""
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+from msgspec import Struct
+
+from proofs.harness.progress import Progress
+
+# Examples of one kind of fault: enough to see the reason.
+_MOST_NOTES = 3
+_NOTE_LENGTH = 200
+# The servers count leases on the wall clock, which may be set while they run.
+_SAME_CLOCK_SECONDS = 0.2
+
+
+class Message(Struct):
+    """One message as its sender knows it. `receipt` is the activity id of the first 2xx answer."""
+
+    id: str
+    sender: str
+    number: int
+    inbox: str
+    text: str
+    receipt: str | None = None
+    cut_at: int = 0
+    """When a call for it was last cut off, on the wall clock in microseconds."""
+
+
+class Book:
+    """Everything that was answered. Every method is called with what a 2xx answer said, and finds contradictions."""
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+        self.stopping = asyncio.Event()
+        """Senders start nothing new."""
+        self.closing = asyncio.Event()
+        """Watchers leave once there is no more."""
+        self.messages: dict[str, Message] = {}
+        self.accepted: dict[str, Message] = {}
+        """By activity id."""
+        self.handed: Counter[tuple[str, int]] = Counter()
+        self.handled: dict[str, int] = {}
+        """Activity id -> the tick of its accepted ack."""
+        self.answers: dict[str, str] = {}
+        """Activity id -> the id of the answer to it."""
+        self.watched: dict[str, list[tuple[int, str]]] = {}
+        """Watcher -> (seq, activity id) as they came."""
+        self.claims_in_vain = 0
+        """Since the last one that found mail."""
+        self.figures: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+        self.notes: list[str] = []
+        self._tick = 0
+        self._held_until: dict[tuple[str, int], float] = {}
+
+    def tick(self) -> int:
+        """Harness time: a number greater than all before."""
+        self._tick += 1
+        return self._tick
+
+    def fault(self, what: str, note: str) -> None:
+        """Something that must not be."""
+        self.faults[what] += 1
+        if self.faults[what] <= _MOST_NOTES:
+            self.notes.append(f"{what}: {note[:_NOTE_LENGTH]}")
+
+    def accept(self, message: Message, activity_id: str) -> None:
+        """A send was answered with 2xx, for the first time or again."""
+        if message.receipt is None:
+            message.receipt = activity_id
+            self.accepted[activity_id] = message
+            self.progress.note("accepted")
+        elif message.receipt != activity_id:
+            self.fault("two receipts", f"{message.id} got {message.receipt}, then {activity_id}")
+
+    def hand(self, rows: list[dict[str, Any]], asked: int, held_until: float) -> None:
+        """A claim that was sent at this tick was answered with these rows; their lease ends at this monotonic time or
+        later."""
+        self.claims_in_vain = 0 if rows else self.claims_in_vain + 1
+        self.progress.note("claimed")
+        for row in rows:
+            id_, attempt = row["id"], row["attempt"]
+            self.handed[id_, attempt] += 1
+            if attempt > 1:
+                self.figures["redelivered"] += 1
+            if self.handed[id_, attempt] > 1:
+                self.fault("handed twice under one attempt", f"{id_} attempt {attempt}")
+            self._held_until[id_, attempt] = held_until
+            if time.monotonic() < self._held_until.get((id_, attempt - 1), 0.0) - _SAME_CLOCK_SECONDS:
+                self.fault("handed on while it was held", f"{id_} attempt {attempt}")
+            if self.handled.get(id_, asked) < asked:
+                self.fault("handed again after its ack", f"{id_} attempt {attempt}")
+            self.progress.note("handed")
+
+    def answer(self, activity_id: str, answer_id: str) -> None:
+        """An answer to a message was taken."""
+        if self.answers.setdefault(activity_id, answer_id) != answer_id:
+            self.fault("two receipts", f"the answer to {activity_id}: {self.answers[activity_id]}, then {answer_id}")
+        self.progress.note("answered")
+
+    def handle(self, activity_id: str) -> None:
+        """An ack was taken."""
+        self.handled.setdefault(activity_id, self.tick())
+        self.progress.note("acked")
+
+    def open_messages(self) -> list[str]:
+        """Activity ids that were accepted and not yet handled."""
+        return [id_ for id_ in self.accepted if id_ not in self.handled]

@@ -1,0 +1,1 @@
+"""Readers join, leave and go on while others write."""

@@ -1,0 +1,1 @@
+"""Nothing that somebody writes forges an envelope."""

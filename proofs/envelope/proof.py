@@ -1,0 +1,90 @@
+"""`prove envelope`: whatever somebody writes into a message, a name or a card, what an agent is shown parses to exactly
+one instructions and one body.
+
+What is tried stands in hostile.py, which runs in a process of its own.
+"""
+
+import asyncio
+from collections import Counter
+
+from msgspec.structs import replace
+
+from proofs.envelope.hostile import BROKEN, DOUBLED, FORGED
+from proofs.harness.children import in_a_child
+from proofs.harness.controls import Control
+from proofs.harness.settings import Proof, Setting
+from proofs.harness.verdicts import Verdict
+
+# Processes side by side: the cases have nothing to do with each other.
+_CHILDREN = 2
+MOST = "more than half are broken"
+
+
+async def run(setting: Setting) -> Verdict:
+    """`setting.size` cases, each through every form."""
+    share = setting.size // _CHILDREN
+    parts = [replace(setting, size=share, seed=setting.seed + number) for number in range(_CHILDREN)]
+    verdicts = await asyncio.gather(*(in_a_child("proofs.envelope.hostile", part) for part in parts))
+    zeros = sum((Counter(each.zeros) for each in verdicts), Counter[str]())
+    cases = sum(int(each.figures["cases"]) for each in verdicts)
+    counted = {name: zeros[name] for name in verdicts[0].zeros}
+    notes = [note for each in verdicts for note in each.notes]
+    return Verdict({"cases": cases}, {**counted, MOST: int(zeros[BROKEN] * 2 > cases)}, notes)
+
+
+_FILE = "wire/markup.py"
+_CONTROLS = (
+    Control(
+        name="the naive builder: text goes between the tags as it is",
+        file=_FILE,
+        line='text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")',
+        by="return text",
+        breaks=MOST,
+    ),
+    Control(
+        name="text is escaped, and what XML cannot write is left in it",
+        file=_FILE,
+        line="return _ILLEGAL.sub(REPLACEMENT, text)",
+        by="return text",
+        breaks=BROKEN,
+    ),
+    Control(
+        name="ends of lines in attributes are written as they are",
+        file=_FILE,
+        line="""return f'"{_IN_ATTRIBUTES.sub(_of_table, _LOOKALIKES.sub(_reference, plain))}"'""",
+        by="""return '"' + plain.replace('"', "&quot;") + '"'""",
+        breaks=BROKEN,
+    ),
+    Control(
+        name="signs that look like a tag are left in the text",
+        file=_FILE,
+        line="return text if text.isascii() else _LOOKALIKES.sub(_reference, text)",
+        by="return text",
+        breaks=DOUBLED,
+    ),
+    Control(
+        name="a sender's own instructions are passed on",
+        file="wire/envelope.py",
+        line='metadata.pop("instructions", None)',
+        by="pass",
+        breaks=FORGED,
+    ),
+)
+
+PROOF = Proof(
+    name="envelope",
+    shows="Hostile bodies, names, roles, ids, file names and agent cards (our own tags in every spelling, references, "
+    "CDATA, comments, control characters, lone surrogates, signs that look like `<`, all ends of lines, members of "
+    "JSON, words of templates) go through every form in which a message is shown with its instructions: the whole "
+    "channel tag, the text of a projected row, the metadata of a push, the object beside a message. Templates are "
+    "rendered as the product renders them. XML is read back by expat, JSON by the standard library: one instructions "
+    "and one body, the body as it was after cleaning (by the judge's own reading of XML 1.0), no attribute twice, "
+    "never `source`, each tag once for whoever reads it as plain text, the same words in both forms, nothing of a "
+    "sender's own instructions, no tool that the card does not name.",
+    engines=("sqlite",),
+    unit="cases",
+    sizes={"sqlite": 1_000_000, "postgres": 1_000_000},
+    control_sizes={"sqlite": 2_000, "postgres": 2_000},
+    controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
+    run=run,
+)

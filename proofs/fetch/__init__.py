@@ -1,0 +1,1 @@
+"""No URL leads to where it may not."""

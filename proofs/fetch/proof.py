@@ -1,0 +1,64 @@
+"""`prove fetch`: whatever url somebody writes wherever, the server comes to no address that is not public or allowed.
+
+What is tried stands in lures.py, which runs in a process of its own.
+"""
+
+from proofs.harness.children import in_a_child
+from proofs.harness.controls import Control
+from proofs.harness.settings import Proof, Setting
+from proofs.harness.verdicts import Verdict
+
+
+async def run(setting: Setting) -> Verdict:
+    """Every spelling at every sink, `setting.size` names that change their address, and a chain of redirects."""
+    return await in_a_child("proofs.fetch.lures", setting)
+
+
+_FILE = "ground/net.py"
+_CONTROLS = (
+    Control(
+        name="no address is checked",
+        file=_FILE,
+        line="self._judge(target, address)",
+        by="pass",
+        breaks="canary hits by spellings",
+    ),
+    Control(
+        name="the IPv4 address inside a NAT64 address is not looked at",
+        file="ground/addresses.py",
+        line="return is_public(ipaddress.IPv4Address(int(plain) & 0xFFFF_FFFF))",
+        by="return True",
+        breaks="canary hits by spellings",
+    ),
+    Control(
+        name="the connection resolves the name a second time",
+        file=_FILE,
+        line="return await self._connect(last, target.port, tls, name)",
+        by="return await self._connect(target.host, target.port, tls, name)",
+        breaks="canary hits by rebinding",
+    ),
+    Control(
+        name="a redirect counts as an answer",
+        file=_FILE,
+        line="if 300 <= self._status < 400:",
+        by="if False:",
+        breaks="redirects taken for an answer",
+    ),
+)
+
+PROOF = Proof(
+    name="fetch",
+    shows="More than four hundred spellings of urls (decimal, octal, hexadecimal and short addresses, IPv6 in all its "
+    "forms with an IPv4 address inside, user names, backslashes, tabs, Unicode dots and digits, names that resolve "
+    "to where they should not) go to every sink: to a push, a fetch and the check at registration in a small internet "
+    "in which every address but two is a listening canary on loopback, and to all routes of a real server that take a "
+    "url, call it or only keep it. Then names answer with a public address first and with loopback afterwards, and ten "
+    "redirects in a row lead to loopback. Nobody ever reaches the canary, each fetch resolves its name once, no "
+    "redirect is followed; once the operator lists loopback, the canary is reached.",
+    engines=("sqlite",),
+    unit="names that change",
+    sizes={"sqlite": 200, "postgres": 200},
+    control_sizes={"sqlite": 20, "postgres": 20},
+    controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
+    run=run,
+)

@@ -1,0 +1,1 @@
+"""What every proof is run with: a seed, an empty place, the product or a copy with one line replaced, a verdict."""

@@ -1,0 +1,50 @@
+"""A run in a process of its own, so that a control's copy of the package can be put in its way."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+
+import molecule_core
+from proofs.harness.settings import ROOT, Setting
+from proofs.harness.verdicts import Verdict
+
+# The bound of every proof.
+_MOST_SECONDS = 600.0
+
+
+async def in_a_child(module: str, setting: Setting) -> Verdict:
+    """What a module says that ends with `as_a_child`. RuntimeError: it broke down."""
+    given = msgspec.json.encode(setting, enc_hook=str).decode()
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", module, given),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": setting.python_path()},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(_MOST_SECONDS):
+            told, trouble = await child.communicate()
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode:
+        raise RuntimeError(f"{module} ended with {child.returncode}:\n{trouble.decode(errors='replace')}")
+    return msgspec.json.decode(told, type=Verdict)
+
+
+def as_a_child(run: Callable[[Setting], Awaitable[Verdict]]) -> None:
+    """Reads a Setting from the first argument, runs, prints the Verdict."""
+    setting = msgspec.json.decode(sys.argv[1], type=Setting, dec_hook=lambda _type, text: Path(text))
+    if setting.package is not None and setting.package not in Path(molecule_core.__file__).parents:
+        sys.exit(f"molecule_core came from {molecule_core.__file__}, not from {setting.package}")
+
+    async def verdict() -> Verdict:
+        return await run(setting)
+
+    print(msgspec.json.encode(asyncio.run(verdict())).decode())

@@ -1,0 +1,47 @@
+"""A whole server in this process, all routes and guards and only the socket missing: time, ids and chance are ours."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from molecule_core.edges.app import Wish
+from molecule_core.edges.routes import Call
+from molecule_core.ground.limits import Limits
+from molecule_core.ground.settings import Settings
+from molecule_core.server import Server
+from proofs.harness.settings import Setting
+from tests.clocks import FakeClock, SeededRandomness
+
+ADMIN_TOKEN = "proof-" + "a" * 32
+# The limits of delegations and of chains are those that are shipped; only the rates are out of the way.
+_MANY = 10**9
+LIMITS = Limits(
+    requests_per_minute=_MANY, sends_per_minute=_MANY, org_sends_per_minute=_MANY, anonymous_per_minute=_MANY
+)
+
+
+class Office:
+    """A server in this process, and its time."""
+
+    def __init__(self, setting: Setting, clock: FakeClock, limits: Limits = LIMITS) -> None:
+        settings = Settings(state_dir=str(setting.folder), database=setting.database, limits=limits)
+        randomness = SeededRandomness(setting.seed + clock.at)
+        self.server = Server(settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=randomness)
+
+    async def ask(
+        self, token: str, method: str, path: str, body: Any = None, *, key: str | None = None, **query: Any
+    ) -> tuple[int, Any]:
+        """Status and body of what the public API answers. `key`: what the caller calls what it wants done."""
+        own = {} if key is None else {b"idempotency-key": key.encode()}
+        wish = Wish(method, path, urlencode(query).encode(), b"" if body is None else msgspec.json.encode(body), own)
+        headers = {b"authorization": f"Bearer {token}".encode()}
+        answer = await self.server.app.ask(Call(self.server.routes.rows[0], {}, headers, b"", LIMITS), wish)
+        return answer.status, msgspec.json.decode(answer.body) if answer.body else None
+
+    async def tell(self, token: str, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        """What must be answered. Raises RuntimeError."""
+        status, answer = await self.ask(token, method, path, body, **query)
+        if status >= 400:
+            raise RuntimeError(f"{method} {path}: {status} {answer}")
+        return answer

@@ -1,0 +1,63 @@
+"""docs/proofs.md: words from the code, figures from the last full run of each proof."""
+
+import os
+import platform
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from proofs.harness.controls import Control
+from proofs.harness.settings import Proof
+from proofs.harness.verdicts import Verdict
+
+_HEAD = """# Proofs
+
+<!-- Written by `scripts/prove NAME --write-docs`; edit the proofs, not this page. -->
+
+A proof is a long run that counts what must never happen, and ends well only if every count is zero. It prints its seed
+and one closing line. Each has negative controls: the product itself with one named line replaced, in the same harness.
+A control must break the count that it names, or the proof shows nothing and fails. The limits of rates and of chains
+(docs/floods.md) are lifted: a crowd that sends and answers as fast as it can is what they stop.
+
+`scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]`; the tests in `tests/prove` run each at a tenth.
+"""
+_RECORD = re.compile(r"^\* `(?P<title>\w+ \w+)`: (?P<text>.+)$", re.MULTILINE)
+
+
+def machine() -> str:
+    """What ran it, as far as it matters for the figures."""
+    return f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+
+
+def today() -> str:
+    """The date of a run."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def record(date: str, where: str, seed: int, seconds: int, verdict: Verdict, controls: list[str]) -> str:
+    """One line about one full run."""
+    return f"{date}, {where}, seed {seed}, {seconds} s. {verdict.line()}. Controls: {'; '.join(controls)}."
+
+
+def render(proofs: Iterable[Proof], before: str, new: dict[str, str]) -> str:
+    """The page. Figures that stand in the page before stay, unless there are new ones under the same title."""
+    records = {found["title"]: found["text"] for found in _RECORD.finditer(before)} | new
+    return "\n".join([_HEAD, *(line for proof in proofs for line in _section(proof, records))])
+
+
+def _section(proof: Proof, records: dict[str, str]) -> Iterator[str]:
+    yield f"## {proof.name}\n"
+    yield f"{proof.shows}\n"
+    sizes = ", ".join(f"{size:,} {proof.unit} on {engine}" for engine, size in proof.sizes.items())
+    yield f"`scripts/prove {proof.name}`: {sizes}. Without `--engine` it runs on {' and '.join(proof.engines)}.\n"
+    yield from ("| control | replaced line | must break |", "|---|---|---|")
+    yield from dict.fromkeys(_row(control) for controls in proof.controls.values() for control in controls)
+    yield "\nLast full runs:\n"
+    titles = [f"{proof.name} {engine}" for engine in proof.sizes]
+    yield from (f"* `{title}`: {records[title]}" for title in titles if title in records)
+    yield ""
+
+
+def _row(control: Control) -> str:
+    line, by = (text.replace("|", "\\|") for text in (control.line, control.by))
+    return f"| {control.name} | `{control.file}`: `{line}` becomes `{by}` | {control.breaks} |"

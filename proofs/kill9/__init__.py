@@ -1,0 +1,1 @@
+"""The server and its agents are killed under load."""

@@ -1,0 +1,1 @@
+"""Agents that always delegate on come to rest."""

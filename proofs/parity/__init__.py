@@ -1,0 +1,1 @@
+"""Every entrance does the same."""

@@ -1,0 +1,1 @@
+"""Templates of admins, hostile and random ones."""

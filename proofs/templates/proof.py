@@ -1,0 +1,84 @@
+"""`prove templates`: whatever somebody writes as a template, it is refused with line and reason, or it is harmless.
+
+What is tried stands in scribes.py, which runs in a process of its own.
+"""
+
+from proofs.harness.children import in_a_child
+from proofs.harness.controls import Control
+from proofs.harness.settings import Proof, Setting
+from proofs.harness.verdicts import Verdict
+
+
+async def run(setting: Setting) -> Verdict:
+    """The corpus of escapes, bombs and mistakes, and `setting.size` random templates."""
+    return await in_a_child("proofs.templates.scribes", setting)
+
+
+_LANGUAGE, _RENDER = "instructions/language.py", "instructions/render.py"
+_CONTROLS = (
+    Control(
+        name="the parts of a template are not counted",
+        file=_LANGUAGE,
+        line="if self.nodes > self._most:",
+        by="if False:",
+        breaks="known bombs and escapes accepted",
+    ),
+    Control(
+        name="a loop may stand in another",
+        file=_LANGUAGE,
+        line="if self._loop:",
+        by="if False:",
+        breaks="known bombs and escapes accepted",
+    ),
+    Control(
+        name="the texts of a template are not counted together",
+        file="instructions/script.py",
+        line="if left_bytes < 0:",
+        by="if False:",
+        breaks="known bombs and escapes accepted",
+    ),
+    Control(
+        name="what a loop does is not counted",
+        file="instructions/script.py",
+        line="if self.steps < 0:",
+        by="if False:",
+        breaks="known bombs and escapes accepted",
+    ),
+    Control(
+        name="what was said is not measured",
+        file=_RENDER,
+        line="if len(text) > self._roomy and self._too_long(text):",
+        by="if False:",
+        breaks="words over the bound",
+    ),
+    Control(
+        name="values are read as templates",
+        file=_RENDER,
+        line="""return "".join(pieces)""",
+        by="""return "".join(pieces).replace("{{ kind }}", facts.kind)""",
+        breaks="values read as templates",
+    ),
+    Control(
+        name="a condition of one message is remembered for all",
+        file=_RENDER,
+        line="key: Any = (facts.kind, facts.intent, facts.reminder, not a, not b, not c, not d, not e, not f)",
+        by="key: Any = (facts.kind, facts.intent, facts.reminder)",
+        breaks="words that differ from those made anew",
+    ),
+)
+
+PROOF = Proof(
+    name="templates",
+    shows="Every known escape from a sandbox, every known bomb and every mistake of a list is refused with line and "
+    "reason. Then random templates are made, most of them of pieces of the language, some of them broken by chance: "
+    "each is refused with a line that it has and a reason, or it is accepted, and then it is rendered for random "
+    "agents and messages whose values are themselves pieces of templates. No accepted one says more than "
+    "`instruction_bytes` or takes 100 ms of CPU, none breaks down, none reads a value as a template, and what is "
+    "remembered between messages says the same as what is made anew.",
+    engines=("sqlite",),
+    unit="random templates",
+    sizes={"sqlite": 200_000, "postgres": 200_000},
+    control_sizes={"sqlite": 3_000, "postgres": 3_000},
+    controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
+    run=run,
+)

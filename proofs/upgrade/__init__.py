@@ -1,0 +1,1 @@
+"""Databases of every release are opened, with kills in between."""

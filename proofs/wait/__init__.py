@@ -1,0 +1,1 @@
+"""Whoever waits is woken, by nothing else."""

@@ -1,0 +1,1 @@
+"""Three servers on one database are killed and frozen."""
