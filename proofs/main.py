@@ -99,7 +99,8 @@ def _run(proof: Proof, engine: Engine, postgres: str, wish: Wish) -> bool:
         _say(f"  {note}")
     _say(f"{title}: {verdict.line()} | {'proved' if good else 'FAILED'} in {seconds} s")
     if good and wish.write_docs:
-        entry = record(today(), machine(), wish.seed, seconds, verdict, [told for _, told in outcomes])
+        ran = f"{today()}, {machine()}, seed {wish.seed}, {seconds} s"
+        entry = record(proof, ran, verdict, [told for _, told in outcomes])
         _write_page({title: entry})
     return good
 

@@ -109,4 +109,5 @@ PROOF = Proof(
     control_sizes={"sqlite": 40, "postgres": 40},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
+    hostile=("refused",),
 )

@@ -87,4 +87,5 @@ PROOF = Proof(
     control_sizes={"sqlite": 2_000, "postgres": 2_000},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
+    hostile=("cases",),
 )

@@ -21,6 +21,8 @@ A control must break the count that it names, or the proof shows nothing and fai
 
 `scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]`; the tests in `tests/prove` run each at a tenth.
 """
+_FAULTS, _HOSTILE = "injected faults", "hostile inputs"
+_SUMMED = re.compile(rf" ([\d,]+) ({_FAULTS}|{_HOSTILE})\.")
 _RECORD = re.compile(r"^\* `(?P<title>\w+ \w+)`: (?P<text>.+)$", re.MULTILINE)
 
 
@@ -34,15 +36,31 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-def record(date: str, where: str, seed: int, seconds: int, verdict: Verdict, controls: list[str]) -> str:
-    """One line about one full run."""
-    return f"{date}, {where}, seed {seed}, {seconds} s. {verdict.line()}. Controls: {'; '.join(controls)}."
+def record(proof: Proof, ran: str, verdict: Verdict, controls: list[str]) -> str:
+    """One line about one full run; `ran`: when, where, with what seed, how long."""
+    sums = ((_sum(verdict, proof.faults), _FAULTS), (_sum(verdict, proof.hostile), _HOSTILE))
+    summed = "".join(f" {count:,} {what}." for count, what in sums if count)
+    return f"{ran}.{summed} {verdict.line()}. Controls: {'; '.join(controls)}."
+
+
+def _sum(verdict: Verdict, names: tuple[str, ...]) -> int:
+    """KeyError: the run did not count what its proof says that it counts."""
+    return sum(int(verdict.figures[name]) for name in names)
 
 
 def render(proofs: Iterable[Proof], before: str, new: dict[str, str]) -> str:
     """The page. Figures that stand in the page before stay, unless there are new ones under the same title."""
     records = {found["title"]: found["text"] for found in _RECORD.finditer(before)} | new
-    return "\n".join([_HEAD, *(line for proof in proofs for line in _section(proof, records))])
+    return "\n".join([_HEAD, *_together(records), *(line for proof in proofs for line in _section(proof, records))])
+
+
+def _together(records: dict[str, str]) -> Iterator[str]:
+    """What the full runs that stand on the page sum up to."""
+    sums = dict.fromkeys((_FAULTS, _HOSTILE), 0)
+    for count, what in (found for text in records.values() for found in _SUMMED.findall(text)):
+        sums[what] += int(count.replace(",", ""))
+    if any(sums.values()):
+        yield f"The last full runs together: {' and '.join(f'{count:,} {what}' for what, count in sums.items())}.\n"
 
 
 def _section(proof: Proof, records: dict[str, str]) -> Iterator[str]:

@@ -50,6 +50,10 @@ class Proof(Struct, frozen=True, kw_only=True):
     control_sizes: dict[Engine, int]
     controls: dict[Engine, tuple[Control, ...]]
     run: Callable[[Setting], Awaitable[Verdict]]
+    faults: tuple[str, ...] = ()
+    """The figures that count injected faults: kills, cuts, power, storage, network."""
+    hostile: tuple[str, ...] = ()
+    """The figures that count hostile inputs."""
 
     def size(self, engine: Engine, *, tenth: bool) -> int:
         """How much a run does."""

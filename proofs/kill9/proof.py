@@ -171,4 +171,5 @@ PROOF = Proof(
         "postgres": (_POSTGRES_ANSWERS_FIRST, *_ANYWHERE, *_OF_DELEGATIONS),
     },
     run=run,
+    faults=("kills", "agent kills"),
 )

@@ -81,4 +81,5 @@ PROOF = Proof(
     control_sizes={"sqlite": 3_000, "postgres": 3_000},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
+    hostile=("refused", "accepted"),
 )

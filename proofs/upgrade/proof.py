@@ -243,4 +243,5 @@ PROOF = Proof(
         ),
     },
     run=run,
+    faults=("kills",),
 )

@@ -188,4 +188,5 @@ PROOF = Proof(
         ),
     },
     run=run,
+    faults=("kills", "freezes", "agent kills"),
 )

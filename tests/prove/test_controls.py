@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from proofs.harness.controls import PACKAGE, Control, plant
 from proofs.harness.pages import record, render
@@ -54,9 +55,11 @@ def test_the_page_of_the_proofs_is_what_the_code_says() -> None:
 
 def test_the_page_keeps_old_figures_and_takes_new_ones() -> None:
     verdict = Verdict({"kills": 200}, {"lost": 0})
-    one = render(PROOFS.values(), "", {"kill9 sqlite": record("2026-01-01", "2 cores", 7, 300, verdict, ["a: b 3"])})
+    proof = replace(PROOFS["kill9"], faults=("kills",))
+    one = render(PROOFS.values(), "", {"kill9 sqlite": record(proof, "2026-01-01", verdict, ["a: b 3"])})
     two = render(PROOFS.values(), one, {"cursors postgres": "new"})
 
-    line = "* `kill9 sqlite`: 2026-01-01, 2 cores, seed 7, 300 s. kills 200 | lost 0. Controls: a: b 3."
+    line = "* `kill9 sqlite`: 2026-01-01. 200 injected faults. kills 200 | lost 0. Controls: a: b 3."
+    assert "The last full runs together: 200 injected faults and 0 hostile inputs." in two.splitlines()
     assert line in one.splitlines()
     assert [each for each in two.splitlines() if each.startswith("* ")] == [line, "* `cursors postgres`: new"]
