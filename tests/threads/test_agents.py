@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from molecule_core.client.api import Api
 from tests.clocks import FakeClock
 from tests.engines import Engine as Kind
@@ -191,3 +193,40 @@ async def test_letters_keep_their_order_and_only_a_followup_wakes(house: House) 
     assert [each["path"] for each in agents] == ["root/one"]
     stranger = await house.server.seat("Stranger")
     assert await code(stranger.api.get(f"/threads/{thread['thread_id']}")) == (404, "not_found")
+
+
+@requirement("TH7")
+@pytest.mark.parametrize(
+    ("ends", "wakes_at"),
+    [
+        (("wake", "wake"), 1),
+        (("queue", "queue"), None),
+        (("digest", "digest"), 2),
+        (("digest", "queue"), 2),  # the last word is of one that wakes nobody, and the first one waits for it
+        (("queue", "digest"), 2),
+        (("digest", "wake"), 2),
+    ],
+)
+async def test_an_idle_parent_wakes_by_what_was_said_of_each_child(
+    house: House, ends: tuple[str, str], wakes_at: int | None
+) -> None:
+    ops = await house.server.seat("Ops")
+    thread = await house.starts(ops, input="Go")
+    lead = Engine(ops.api, thread)
+    await lead.claim()
+    await lead.begin()
+    children = [
+        await spawned(house, ops.api, thread, name, wake=wake) for name, wake in zip("ab", ends, strict=True)
+    ]
+    await lead.ends(final="later")
+
+    queued = []
+    for child in children:
+        await Engine(ops.api, child).works("done")
+        queued.append(len((await house.reads(thread))["queued"]))
+
+    assert queued == [int(wakes_at is not None and number >= wakes_at) for number in (1, 2)]
+    if wakes_at is None:
+        await turn(ops.api, thread, "and?")
+    told = (await Engine(ops.api, thread).works("thanks"))["items"]
+    assert [each["author"] for each in told if each["role"] == "peer"] == ["root/a", "root/b"]

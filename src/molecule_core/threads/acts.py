@@ -158,7 +158,8 @@ class Acts:
         thread = change.of(thread_id)
         wish = {"requester_id": requester.thread_id, "turn_id": turn_id}
         others = int((yield Read("thread_turns_asked_of_others", wish))[0][0])
-        is_waking = rules.wakes_now(thread.edge, others)
+        digests = int((yield Read("thread_digests_waiting", {"receiver_id": requester.thread_id}))[0][0])
+        is_waking = rules.wakes_now(thread.edge, others, digests)
         yield from self.letter(
             change, requester, thread, kind="FINAL_ANSWER", text=text, key=f"final:{turn_id}", wakes=is_waking
         )

@@ -202,6 +202,11 @@ UPDATE thread_turns SET status = :status, ended_at = :ended_at WHERE turn_id = :
 -- how many turns that a thread has asked for are not ended, but for one
 SELECT count(*) FROM thread_turns WHERE requester_id = :requester_id AND ended_at IS NULL AND turn_id <> :turn_id;
 
+-- name: thread_digests_waiting
+-- how many ends of agents wait to be told together with those of the others
+SELECT count(*) FROM thread_mail m JOIN threads t ON t.thread_id = m.author_id
+WHERE m.receiver_id = :receiver_id AND m.state = 'accepted' AND m.type = 'FINAL_ANSWER' AND t.wake = 'digest';
+
 -- name: insert_thread_mail
 -- a letter is accepted
 INSERT INTO thread_mail (mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at)

@@ -164,10 +164,10 @@ def final_text(status: str, final: str | None, error: str | None) -> str:
     return f"Agent errored: {error or 'no reason given'}" if status == "failed" else "Agent was interrupted."
 
 
-def wakes_now(policy: Wake, still_open: int) -> bool:
-    """Whether the end of a child wakes who asked for it: at once, not at all, or when no other of its children is at
-    work."""
-    return policy == "wake" or (policy == "digest" and still_open == 0)
+def wakes_now(policy: Wake, still_open: int, digests: int) -> bool:
+    """Whether the end of a child wakes who asked for it: at once, not at all, or when nothing else that it asked for
+    is open. The last end of all tells the `digests` that waited for it, whatever its own policy is."""
+    return policy == "wake" or (still_open == 0 and (policy == "digest" or digests > 0))
 
 
 # -- waiting -----------------------------------------------------------------------------------------------------------
