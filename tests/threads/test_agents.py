@@ -215,9 +215,7 @@ async def test_an_idle_parent_wakes_by_what_was_said_of_each_child(
     lead = Engine(ops.api, thread)
     await lead.claim()
     await lead.begin()
-    children = [
-        await spawned(house, ops.api, thread, name, wake=wake) for name, wake in zip("ab", ends, strict=True)
-    ]
+    children = [await spawned(house, ops.api, thread, name, wake=wake) for name, wake in zip("ab", ends, strict=True)]
     await lead.ends(final="later")
 
     queued = []
