@@ -30,6 +30,8 @@ NAMES = (
     "parity",
     "approvals",
     "wait",
+    "backup",
+    "power",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

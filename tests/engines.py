@@ -84,6 +84,14 @@ async def _drop(made: list[tuple[str, str]]) -> None:
             await connection.close()
 
 
+async def drop_databases(addresses: Iterable[str]) -> None:
+    """Drop now what `new_database` made: whoever makes many does not wait for the end."""
+    gone = set(addresses)
+    found = [each for each in _standing if each[0].replace("/postgres?", f"/{each[1]}?") in gone]
+    _standing[:] = [each for each in _standing if each not in found]
+    await _drop(found)
+
+
 async def place_for(engine: Engine, folder: Path, postgres: str) -> str:
     """Where a new store of an engine is to live: a file's path or a database's address."""
     return await new_database(postgres) if engine == "postgres" else str(folder / "molecule.db")

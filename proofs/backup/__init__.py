@@ -1,0 +1,1 @@
+"""Copies are taken while others write, and put back."""

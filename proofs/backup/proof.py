@@ -1,0 +1,84 @@
+"""`prove backup`: a copy that is taken while others write is one moment, and nobody who comes back skips silently.
+
+The copies (copying.py) are made in a process of its own, so that a control's copy of the package can be put in its way.
+"""
+
+from proofs.backup.copying import BELIEVED, HALF
+from proofs.crew.busy import EVENTS, MISSING
+from proofs.harness.children import in_a_child
+from proofs.harness.controls import Control
+from proofs.harness.settings import Proof, Setting
+from proofs.harness.verdicts import Verdict
+
+
+async def run(setting: Setting) -> Verdict:
+    """`setting.size` copies. RuntimeError: it broke down."""
+    return await in_a_child("proofs.backup.copying", setting)
+
+
+_BACKUP, _COPIES = "store/backup.py", "store/copies.py"
+_SQLITE = (
+    Control(
+        name="the file is copied as it lies there",
+        file=_BACKUP,
+        line='source.execute("VACUUM INTO ?", (str(unfinished),))',
+        by='__import__("shutil").copyfile(database, unfinished)',
+        breaks=MISSING,
+    ),
+    Control(
+        name="a copy stands in its place before it is whole",
+        file=_BACKUP,
+        line='unfinished = copy.with_name(copy.name + ".part")',
+        by="unfinished = copy",
+        breaks=HALF,
+    ),
+    Control(
+        name="what was put back is taken for the old store",
+        file=_BACKUP,
+        line="""target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (ids.new(),))""",
+        by="pass",
+        breaks=BELIEVED,
+    ),
+)
+_POSTGRES = (
+    Control(
+        name="each table is of another moment",
+        file=_COPIES,
+        line='async with connection.transaction(isolation="repeatable_read", readonly=True):',
+        by='async with connection.transaction(isolation="read_committed", readonly=True):',
+        breaks=EVENTS,
+    ),
+    Control(
+        name="a copy stands in its place before it is whole",
+        file=_COPIES,
+        line='unfinished = copy.with_name(copy.name + ".part")',
+        by="unfinished = copy",
+        breaks=HALF,
+    ),
+    Control(
+        name="what was put back is taken for the old store",
+        file=_COPIES,
+        line="""await connection.execute("UPDATE meta SET value = $1 WHERE name = 'epoch'", ids.new())""",
+        by="pass",
+        breaks=BELIEVED,
+    ),
+)
+
+PROOF = Proof(
+    name="backup",
+    shows="On a whole server six senders, three agents, one who gives work, one who asks for leave and one who "
+    "remembers write all the time, while copies are taken; four of ten copies are made in a process of their own "
+    "that is killed on the way. Each copy is put back into an empty place, of PostgreSQL also into an SQLite "
+    "file. It is one moment: what was accepted before the copy began is in it, of each of them it holds a "
+    "beginning of what was done, without a gap, logs and journals count without one, and each row has its event. "
+    "The store that was put back is then served: who comes with an old place in the journal, or with a row that "
+    "is gone, is sent to the snapshot, and who starts from that sees all that follows once. What a killed copy "
+    "leaves is no copy.",
+    engines=("sqlite", "postgres"),
+    unit="copies",
+    sizes={"sqlite": 200, "postgres": 100},
+    control_sizes={"sqlite": 8, "postgres": 8},
+    controls={"sqlite": _SQLITE, "postgres": _POSTGRES},
+    run=run,
+    faults=("killed on the way",),
+)

@@ -1,0 +1,1 @@
+"""The power fails under load."""

@@ -1,0 +1,68 @@
+"""`prove power`: the power fails under load, and nothing that was accepted is gone.
+
+The server works in a process of its own (cutting.py), so that a control's copy of the package can be put in its way.
+"""
+
+import tempfile
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from proofs.crew.busy import MISSING
+from proofs.harness.children import in_a_child
+from proofs.harness.controls import Control
+from proofs.harness.settings import Proof, Setting
+from proofs.harness.verdicts import Verdict
+from proofs.power.cutting import DAMAGED
+
+_MEMORY = Path("/dev/shm")
+
+
+async def run(setting: Setting) -> Verdict:
+    """`setting.size` power cuts, on files in memory: what a disk keeps is played. RuntimeError: it broke down."""
+    with tempfile.TemporaryDirectory(prefix="molecule-power-", dir=_MEMORY if _MEMORY.is_dir() else None) as name:
+        return await in_a_child("proofs.power.cutting", replace(setting, folder=Path(name)))
+
+
+_STORE = "store/sqlite.py"
+_CONTROLS = (
+    Control(
+        name="nobody waits for the disk",
+        file=_STORE,
+        line='synchronous: str = "FULL",',
+        by='synchronous: str = "OFF",',
+        breaks=MISSING,
+    ),
+    Control(
+        name="the disk is waited for only where the log is folded in",
+        file=_STORE,
+        line='synchronous: str = "FULL",',
+        by='synchronous: str = "NORMAL",',
+        breaks=MISSING,
+    ),
+    Control(
+        name="no log: pages are written where they belong",
+        file=_STORE,
+        line='self._writing.pragma("journal_mode", "wal")',
+        by='self._writing.pragma("journal_mode", "off")',
+        breaks=DAMAGED,
+    ),
+)
+
+PROOF = Proof(
+    name="power",
+    shows="On a whole server in one process, whose files lie on a disk that forgets what was not flushed, six senders, "
+    "three agents, one who gives work, one who asks for leave and one who remembers write all the time. The power "
+    "fails before any write and any flush, at moments that chance gives; the disk then holds what was flushed, "
+    "and of all other writes a random half, the last one torn at a sector. What is found is whole and opens; all "
+    "that was accepted by then is in it, of each of them it holds a beginning of what was done, without a gap, "
+    "logs and journals count without one, and each row has its event. One in ten is served again and takes a "
+    "message. (PostgreSQL keeps its own promises; how it is stopped is shown by `prove storage`.)",
+    engines=("sqlite",),
+    unit="power cuts",
+    sizes={"sqlite": 1_500},
+    control_sizes={"sqlite": 30},
+    controls={"sqlite": _CONTROLS},
+    run=run,
+    faults=("power cuts",),
+)

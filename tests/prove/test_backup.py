@@ -1,0 +1,28 @@
+"""`scripts/prove backup` in small, and the mistakes that it must see."""
+
+import pytest
+
+from proofs.backup.proof import PROOF
+from proofs.harness.controls import Control
+from proofs.harness.settings import setting, try_control
+from tests.engines import Engine
+from tests.prove.sampling import few
+from tests.requirements import requirement
+
+SEED, COPIES = 5, 6
+
+
+@requirement("O5", "P1")
+async def test_a_copy_is_one_moment_and_nobody_skips_behind_it(engine: Engine, postgres: str) -> None:
+    async with setting(engine, postgres, seed=SEED, size=COPIES) as given:
+        verdict = await PROOF.run(given)
+
+    assert verdict.broken == {}, verdict.notes
+    assert verdict.figures["whole copies"] and verdict.figures["acts"]
+
+
+@pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 1), ids=lambda control: control.name)
+async def test_a_copy_that_is_not_one_moment_is_seen(control: Control) -> None:
+    verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
+
+    assert verdict.zeros[control.breaks] > 0, verdict.line()
