@@ -32,6 +32,7 @@ NAMES = (
     "wait",
     "backup",
     "power",
+    "matrix",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

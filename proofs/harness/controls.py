@@ -30,12 +30,17 @@ def plant(control: Control, folder: Path) -> Path:
     Raises ValueError if the line is not there exactly once: the control would prove nothing."""
     shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     path = folder / PACKAGE.name / control.file
-    lines = path.read_text(encoding="utf-8").split("\n")
+    path.write_text(replaced(control, path.read_text(encoding="utf-8")), encoding="utf-8")
+    return folder
+
+
+def replaced(control: Control, text: str) -> str:
+    """The text of a control's file with its line replaced. Raises ValueError as `plant` does."""
+    lines = text.split("\n")
     places = [place for place, line in enumerate(lines) if line.strip() == control.line]
     if len(places) != 1:
         raise ValueError(f"control {control.name!r}: its line stands {len(places)} times in {control.file}, not once")
     (place,) = places
     indent = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
     lines[place] = indent + control.by
-    path.write_text("\n".join(lines), encoding="utf-8")
-    return folder
+    return "\n".join(lines)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from proofs.harness.controls import PACKAGE, Control, plant
+from proofs.harness.controls import PACKAGE, Control, plant, replaced
 from proofs.harness.pages import record, render
 from proofs.harness.verdicts import Verdict, descents, gaps
 from proofs.main import PAGE, PROOFS
@@ -17,12 +17,22 @@ CONTROLS = sorted(
 
 
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
-def test_a_control_replaces_exactly_one_line_of_the_package(control: Control, tmp_path: Path) -> None:
-    planted = plant(control, tmp_path) / PACKAGE.name
+def test_a_control_replaces_exactly_one_line_of_the_package(control: Control) -> None:
+    text = (PACKAGE / control.file).read_text(encoding="utf-8")
 
-    lines = [(path / control.file).read_text().splitlines() for path in (PACKAGE, planted)]
+    lines = [each.splitlines() for each in (text, replaced(control, text))]
     changed = [(one.strip(), other.strip()) for one, other in zip(*lines, strict=True) if one != other]
     assert changed == [(control.line, control.by)]
+
+
+def test_a_planted_package_differs_from_the_product_in_that_line_alone(tmp_path: Path) -> None:
+    control = CONTROLS[0]
+
+    planted = plant(control, tmp_path) / PACKAGE.name
+
+    files = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    changed = [str(file) for file in files if (PACKAGE / file).read_bytes() != (planted / file).read_bytes()]
+    assert changed == [control.file]
 
 
 @pytest.mark.parametrize("line", ["there is no such line", "try:"])

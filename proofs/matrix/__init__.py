@@ -1,0 +1,1 @@
+"""Who may what, on every route."""

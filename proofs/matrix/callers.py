@@ -1,0 +1,94 @@
+"""Every credential at every route and every target, in an order that chance gives: what `prove matrix` starts.
+
+What should be answered is written by hand (tests/journeys/matrix.py), route by route; a route that stands there not, or
+says otherwise of itself, is counted.
+"""
+
+from molecule_core.ground.clock import SystemClock
+from proofs.harness.children import as_a_child
+from proofs.harness.settings import Setting
+from proofs.harness.verdicts import Verdict
+from tests.journeys.cast import Cast, cast_of
+from tests.journeys.matrix import RULES, Probe, declared, expected, foreign_ids, probes, seen, send, without_date
+from tests.journeys.rawhttp import Wire, wire
+from tests.running import Running, running
+
+UNDECLARED = "routes declared otherwise or not at all"
+LET_IN = "let in"
+KEPT_OUT = "kept out"
+OTHERWISE = "refused in other words"
+TOLD_APART = "ids of others told apart from unknown ones"
+BROKE = "answered 5xx"
+_ZEROS = (UNDECLARED, LET_IN, KEPT_OUT, OTHERWISE, TOLD_APART, BROKE)
+_MOST_NOTES = 5
+
+
+class Callers:
+    """One run on one server."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        counts = ("routes", "requests", "of them refused", "compared with unknown ids")
+        self.verdict = Verdict(dict.fromkeys(counts, 0), dict.fromkeys(_ZEROS, 0))
+
+    async def run(self) -> Verdict:
+        """`setting.size` requests, each probe as often as the others."""
+        place = self._setting.database or str(self._setting.folder / "molecule.db")
+        async with running(self._setting.engine, place, self._setting.folder, clock=SystemClock()) as server:
+            self._declared(server)
+            cast, dice, every = await cast_of(server), self._setting.dice("order"), list(probes())
+            asked = list[Probe]()
+            while len(asked) < self._setting.size:
+                asked += dice.sample(every, len(every))
+            async with wire(server.port) as connection:
+                for probe in asked[: self._setting.size]:
+                    await self._ask(connection, probe, cast)
+                    if dice.random() < 0.5:
+                        await self._compare(connection, probe, cast)
+        return self.verdict
+
+    def _declared(self, server: Running) -> None:
+        rows = {(route.method, route.path): declared(route) for route in server.server.routes.rows}
+        self.verdict.figures["routes"] = len(rows)
+        for place in rows.keys() | RULES.keys():
+            rule, row = RULES.get(place), rows.get(place)
+            if rule is None or row is None or row[0] != rule.kinds or (rule.kinds and row[2] != rule.role):
+                self._fault(UNDECLARED, " ".join(place))
+
+    async def _ask(self, connection: Wire, probe: Probe, cast: Cast) -> None:
+        reply = await send(connection, probe, cast)
+        found, meant = seen(reply), expected(probe, cast)
+        self._count("requests")
+        self._count("of them refused", int(meant is not None))
+        if found != meant:
+            what = (
+                BROKE if reply.status >= 500 else KEPT_OUT if meant is None else LET_IN if found is None else OTHERWISE
+            )
+            self._fault(what, f"{probe.method} {probe.path} {probe.credential} at {probe.target}: {found}, not {meant}")
+
+    async def _compare(self, connection: Wire, probe: Probe, cast: Cast) -> None:
+        who = cast.credentials[probe.credential]
+        if probe.target != "unknown" or not probe.rule.names or who.kind == "admin":
+            return
+        unknown = without_date(await send(connection, probe, cast))
+        for foreign in foreign_ids(probe, who, cast):
+            self._count("compared with unknown ids")
+            if without_date(await send(connection, probe, cast, foreign)) != unknown:
+                self._fault(TOLD_APART, f"{probe.method} {probe.path} {probe.credential}")
+
+    def _count(self, what: str, more: int = 1) -> None:
+        self.verdict.figures[what] = int(self.verdict.figures[what]) + more
+
+    def _fault(self, what: str, note: str) -> None:
+        self.verdict.zeros[what] += 1
+        if len(self.verdict.notes) < _MOST_NOTES:
+            self.verdict.notes.append(f"{what}: {note[:200]}")
+
+
+async def run(setting: Setting) -> Verdict:
+    """One run."""
+    return await Callers(setting).run()
+
+
+if __name__ == "__main__":
+    as_a_child(run)

@@ -1,0 +1,73 @@
+"""`prove matrix`: every credential finds every route at every target as it is written down by hand.
+
+The callers (callers.py) run in a process of their own, so that a control's copy of the package can be put in its way.
+"""
+
+from proofs.harness.children import in_a_child
+from proofs.harness.controls import Control
+from proofs.harness.settings import Proof, Setting
+from proofs.harness.verdicts import Verdict
+from proofs.matrix.callers import LET_IN, TOLD_APART
+
+
+async def run(setting: Setting) -> Verdict:
+    """`setting.size` requests. RuntimeError: it broke down."""
+    return await in_a_child("proofs.matrix.callers", setting)
+
+
+_AUTH = "edges/auth.py"
+_CONTROLS = (
+    Control(
+        name="any credential will do",
+        file=_AUTH,
+        line="if caller.kind not in who.kinds:",
+        by="if False:",
+        breaks=LET_IN,
+    ),
+    Control(
+        name="nobody looks at the role",
+        file=_AUTH,
+        line="if not may(caller.role, who.role):",
+        by="if False:",
+        breaks=LET_IN,
+    ),
+    Control(
+        name="an agent reaches every workspace that it may talk to",
+        file=_AUTH,
+        line="if reach is Reach.OWN or own is None:",
+        by="if own is None:",
+        breaks=LET_IN,
+    ),
+    Control(
+        name="organisations are one",
+        file=_AUTH,
+        line="return caller.kind is Kind.ADMIN or caller.org_id == org_id",
+        by="return True",
+        breaks=LET_IN,
+    ),
+    Control(
+        name="a workspace of others is forbidden, not unknown",
+        file=_AUTH,
+        line="if workspace is None or not _in_org(caller, workspace.org_id):",
+        by="if workspace is None or not _in_org(caller, workspace.org_id) and "
+        '(_ for _ in ()).throw(WorkspaceRemoved(id=workspace.id, removed_at="now")):',
+        breaks=TOLD_APART,
+    ),
+)
+
+PROOF = Proof(
+    name="matrix",
+    shows="Every route of a real server is asked by eleven callers (nobody, a token that is none, the admin, an owner, "
+    "an operator and a viewer of one organisation, an owner of another one, four workspaces: the one that is "
+    "asked about, its sibling, one that it may not talk to, one of another organisation) about each target (their "
+    "own, one of another organisation, one that is not there), in an order that chance gives. Who may what is "
+    "written by hand, route by route, and not taken from the server; a route that is not written down, or says "
+    "otherwise of itself, counts. Whatever belongs to others answers byte for byte as if it were not there.",
+    engines=("sqlite",),
+    unit="requests",
+    sizes={"sqlite": 40_000, "postgres": 10_000},
+    control_sizes={"sqlite": 3_000, "postgres": 3_000},
+    controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
+    run=run,
+    hostile=("of them refused", "compared with unknown ids"),
+)
