@@ -33,6 +33,7 @@ NAMES = (
     "backup",
     "power",
     "matrix",
+    "isolation",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

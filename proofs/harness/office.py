@@ -21,23 +21,28 @@ LIMITS = Limits(
 )
 
 
-class Office:
-    """A server in this process, and its time."""
+class Desk:
+    """Asks a server in this process, past its socket."""
 
-    def __init__(self, setting: Setting, clock: FakeClock, limits: Limits = LIMITS) -> None:
-        settings = Settings(state_dir=str(setting.folder), database=setting.database, limits=limits)
-        randomness = SeededRandomness(setting.seed + clock.at)
-        self.server = Server(settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=randomness)
+    def __init__(self, server: Server) -> None:
+        self.server = server
 
     async def ask(
         self, token: str, method: str, path: str, body: Any = None, *, key: str | None = None, **query: Any
     ) -> tuple[int, Any]:
         """Status and body of what the public API answers. `key`: what the caller calls what it wants done."""
+        status, answer = await self.bytes_of(token, method, path, body, key=key, **query)
+        return status, msgspec.json.decode(answer) if answer else None
+
+    async def bytes_of(
+        self, token: str, method: str, path: str, body: Any = None, *, key: str | None = None, **query: Any
+    ) -> tuple[int, bytes]:
+        """The same, as it would leave."""
         own = {} if key is None else {b"idempotency-key": key.encode()}
         wish = Wish(method, path, urlencode(query).encode(), b"" if body is None else msgspec.json.encode(body), own)
         headers = {b"authorization": f"Bearer {token}".encode()}
         answer = await self.server.app.ask(Call(self.server.routes.rows[0], {}, headers, b"", LIMITS), wish)
-        return answer.status, msgspec.json.decode(answer.body) if answer.body else None
+        return answer.status, answer.body
 
     async def tell(self, token: str, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """What must be answered. Raises RuntimeError."""
@@ -45,3 +50,12 @@ class Office:
         if status >= 400:
             raise RuntimeError(f"{method} {path}: {status} {answer}")
         return answer
+
+
+class Office(Desk):
+    """A server in this process, and its time."""
+
+    def __init__(self, setting: Setting, clock: FakeClock, limits: Limits = LIMITS) -> None:
+        settings = Settings(state_dir=str(setting.folder), database=setting.database, limits=limits)
+        randomness = SeededRandomness(setting.seed + clock.at)
+        super().__init__(Server(settings, admin_token=ADMIN_TOKEN, clock=clock, randomness=randomness))

@@ -1,0 +1,1 @@
+"""Twenty organisations on one server, and what each sees of the others."""

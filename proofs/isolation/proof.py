@@ -1,0 +1,88 @@
+"""`prove isolation`: organisations and workspaces see of each other what they may, and nothing else.
+
+The neighbours (neighbours.py) act in a process of their own, so that a control's copy of the package can be put in
+their way.
+"""
+
+import tempfile
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from proofs.harness.children import in_a_child
+from proofs.harness.controls import Control
+from proofs.harness.settings import Proof, Setting
+from proofs.harness.verdicts import Verdict
+from proofs.isolation.neighbours import APART, EXTRA, HEARD, MISSED, TAKEN
+
+_MEMORY = Path("/dev/shm")
+
+
+async def run(setting: Setting) -> Verdict:
+    """`setting.size` acts, in memory where that has a folder: nobody dies here. RuntimeError: it broke down."""
+    with tempfile.TemporaryDirectory(prefix="molecule-isolation-", dir=_MEMORY if _MEMORY.is_dir() else None) as name:
+        return await in_a_child("proofs.isolation.neighbours", replace(setting, folder=Path(name)))
+
+
+_CONTROLS = (
+    Control(
+        name="organisations are one to the guards",
+        file="edges/auth.py",
+        line="return caller.kind is Kind.ADMIN or caller.org_id == org_id",
+        by="return True",
+        breaks=EXTRA,
+    ),
+    Control(
+        name="any workspace reads any other's log",
+        file="edges/auth.py",
+        line="if reach is Reach.OWN or own is None:",
+        by="if own is None:",
+        breaks=EXTRA,
+    ),
+    Control(
+        name="workspaces hear of each other what is for themselves alone",
+        file="edges/live.py",
+        line='if notice.audience == "peers" and about is not None:',
+        by="if about is not None:",
+        breaks=HEARD,
+    ),
+    Control(
+        name="a workspace is not told of its own rows",
+        file="edges/live.py",
+        line="yield from self._by_workspace.get(notice.workspace_id, ())",
+        by="yield from ()",
+        breaks=MISSED,
+    ),
+    Control(
+        name="a row of others is a place in one's own log",
+        file="messages/queries.sql",
+        line="SELECT seq, inbound_no, kind FROM activities WHERE id = :id AND workspace_id = :workspace_id;",
+        by="SELECT seq, inbound_no, kind FROM activities WHERE id = :id AND :workspace_id = :workspace_id;",
+        breaks=TAKEN,
+    ),
+    Control(
+        name="threads of other organisations are there",
+        file="edges/threads.py",
+        line="if call.by.kind is not Kind.ADMIN and thread.org_id != call.by.org_id:",
+        by="if False:",
+        breaks=APART,
+    ),
+)
+
+PROOF = Proof(
+    name="isolation",
+    shows="Twenty organisations of ten workspaces each, and a person in each, act on one server in an order that "
+    "chance gives: they write, claim, give work, ask for leave, remember, begin threads, read lists and "
+    "snapshots, three of ten times about another organisation. Everything that somebody writes carries a mark "
+    "of its own, and a plain account says who may see it. Three listeners in each organisation follow the "
+    "event stream. No answer and no event shows a mark to whom it is not for, no listener misses a row that is "
+    "for it, the ids of another organisation's things answer byte for byte like unknown ones, and a cursor "
+    "that was changed shows no row of others.",
+    engines=("sqlite",),
+    unit="acts",
+    sizes={"sqlite": 100_000, "postgres": 20_000},
+    control_sizes={"sqlite": 2_500, "postgres": 2_500},
+    controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
+    run=run,
+    hostile=("acts",),
+)

@@ -1,0 +1,28 @@
+"""`scripts/prove isolation` in small, and the mistakes that it must see."""
+
+import pytest
+
+from proofs.harness.controls import Control
+from proofs.harness.settings import setting, try_control
+from proofs.isolation.proof import PROOF
+from tests.engines import Engine
+from tests.prove.sampling import few
+from tests.requirements import requirement
+
+SEED, ACTS = 5, 3_000
+
+
+@requirement("S8", "S13", "P6")
+async def test_nobody_sees_what_is_not_for_them(engine: Engine, postgres: str) -> None:
+    async with setting(engine, postgres, seed=SEED, size=ACTS // (1 if engine == "sqlite" else 6)) as given:
+        verdict = await PROOF.run(given)
+
+    assert verdict.broken == {}, verdict.notes
+    assert all(verdict.figures.values()), "what never came up was not shown"
+
+
+@pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 2), ids=lambda control: control.name)
+async def test_a_server_that_shows_too_much_is_seen(control: Control) -> None:
+    verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
+
+    assert verdict.zeros[control.breaks] > 0, verdict.line()
