@@ -31,6 +31,7 @@ NAMES = (
     "approvals",
     "wait",
     "senders",
+    "storage",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

@@ -1,7 +1,7 @@
 """`prove senders`: 64 senders repeat themselves over lines that are cut, and each message is in its inbox once.
 
-Half of the senders are persons, half are workspaces; of sixteen agents eight follow a cursor, four claim, four are
-pushed to. The server is a process of its own, and everybody knows only its public API.
+Half of the senders are persons, half are workspaces; of sixteen agents eight follow a cursor, four claim (in
+pairs), four are pushed to. The server is a process of its own, and everybody knows only its public API.
 """
 
 import asyncio
@@ -80,7 +80,15 @@ class Scene:
     def _begin(self) -> None:
         for place, seat in enumerate(self._polling):
             follow, claim = ways_of(seat, self.server.port, self.book, self._setting.dice("agent", place))
-            self._agents.append(asyncio.create_task(follow() if place < FOLLOWING else claim()))
+            if place < FOLLOWING:
+                self._agents.append(asyncio.create_task(follow()))
+            else:
+                self._agents += (asyncio.create_task(claim()), asyncio.create_task(self._second(place, seat)))
+
+    async def _second(self, place: int, seat: Seat) -> None:
+        """Who claims shares an inbox with another, and gets what the other has not."""
+        _, claim = ways_of(seat, self.server.port, self.book, self._setting.dice("second agent", place))
+        await claim()
 
     async def _send(self) -> None:
         inboxes, port = self.inboxes, self.server.port
@@ -164,23 +172,30 @@ _CONTROLS = (
         breaks="handed twice under one attempt",
     ),
     Control(
-        name="a hand-over that was cut off is not repeated",
-        file="messages/queries.sql",
-        line="AND (h.seq IS NULL OR (h.acked_at IS NULL AND h.lease_until <= :now))",
-        by="AND h.seq IS NULL",
+        name="a cursor skips a row",
+        file="messages/handing.py",
+        line="return seq",
+        by="return seq + 1",
         breaks="never handed over",
+    ),
+    Control(
+        name="what came of a push is not written",
+        file="messages/delivery.py",
+        line="await self._pushing.settle(org_id, push, verdict, counts=counts)",
+        by="pass",
+        breaks="unhandled at the end",
     ),
 )
 
 PROOF = Proof(
     name="senders",
     shows="64 senders (persons and workspaces) send to sixteen inboxes of a real `molecule serve` over its socket; "
-    "eight agents follow a cursor, four claim and acknowledge, four are pushed to. After a fifth of the messages their "
-    "sender repeats one of its own, most as it was, some with other words or to another inbox; some new ones are "
-    "sent twice at once over two connections, the same or with different words. Two of a hundred calls are cut in "
-    "the middle of the request, behind it, or when the answer begins, and so are pushes. Every message that was taken "
-    "is in the inbox it was sent to once, as it was sent, in its sender's order, and comes to its agent; the same "
-    "under an old id has the first answer, anything else is 409, and nothing else is.",
+    "eight agents follow a cursor, pairs of agents claim from four inboxes, four are pushed to. After a fifth of the "
+    "messages their sender repeats one of its own, most as it was, some with other words or to another inbox; some new "
+    "ones are sent twice at once over two connections, the same or with different words. Two of a hundred calls are "
+    "cut in the middle of the request, behind it, or when the answer begins, and so are pushes. Every message that was "
+    "taken is in the inbox it was sent to once, as it was sent, in its sender's order, and comes to its agent; the "
+    "same under an old id has the first answer, anything else is 409, and nothing else is.",
     engines=("sqlite", "postgres"),
     unit="messages",
     sizes={"sqlite": 50_000, "postgres": 10_000},
