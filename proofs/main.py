@@ -34,6 +34,8 @@ NAMES = (
     "power",
     "matrix",
     "isolation",
+    "senders",
+    "storage",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

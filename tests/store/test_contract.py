@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from molecule_core.ground.errors import InvalidField, NotFound, ServerBusy, StoreUnavailable
@@ -398,6 +399,23 @@ async def test_a_caller_that_goes_away_before_its_turn_does_not_undo_its_command
     assert second.cancelled()
     await bench.run(write(answer="on"))
     assert set(await bench.notes()) == {"note a", "note b"}
+
+
+@requirement("P1")
+async def test_a_number_that_cannot_be_read_is_a_store_that_is_unavailable(tmp_path: Path) -> None:
+    """SQLite: whoever asks for mail looks at the highest number first, and a disk that fails is no mistake of ours."""
+    opened: list[apsw.Connection] = []
+    apsw.connection_hooks.append(opened.append)
+    try:
+        async with bench_on("sqlite", str(tmp_path / "molecule.db")) as bench:
+            _, reading = opened
+            reading.set_progress_handler(lambda: True, 1)
+            with pytest.raises(StoreUnavailable):
+                bench.store.highest("last_seq", "w")
+            reading.set_progress_handler(None)
+            assert bench.store.highest("last_seq", "w") == 0
+    finally:
+        apsw.connection_hooks.remove(opened.append)
 
 
 @requirement("P1", "O1")

@@ -179,7 +179,10 @@ class SqliteStore(Store):
         known = self._numbers.get((name, key))
         if known is None:
             # No open group has taken one of these numbers, or it would stand there: what is committed is the highest.
-            rows = self._rows(self._reading, name, {"key": key})
+            try:
+                rows = self._rows(self._reading, name, {"key": key})
+            except apsw.Error as error:
+                raise StoreUnavailable from error
             self._numbers[name, key] = known = (rows[0][0] or 0) if rows else 0
         return known
 

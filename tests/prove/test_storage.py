@@ -1,0 +1,30 @@
+"""`scripts/prove storage` at a tenth, and the mistakes that it must see."""
+
+import pytest
+
+from proofs.harness.controls import Control
+from proofs.harness.settings import prove, try_control
+from proofs.storage.proof import PROOF
+from tests.prove.sampling import few
+from tests.requirements import requirement
+
+SEED = 9
+
+
+@requirement("P1", "P2", "O1")
+async def test_what_was_answered_is_true_whatever_the_disk_refuses() -> None:
+    verdict = await prove(PROOF, "sqlite", "", seed=SEED, tenth=True)
+
+    assert verdict.broken == {}, verdict.notes
+    size = PROOF.sizes["sqlite"] // 10
+    assert (verdict.figures["busy"], verdict.figures["full"]) == (2 * size, size // 10)
+    assert verdict.figures["I/O errors"] == size + size // 5
+    kinds = ("send", "notify", "delegate", "cancel", "claim", "ack", "failed reads", "failed writes", "failed syncs")
+    assert min(int(verdict.figures[name]) for name in kinds) > 0
+
+
+@pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 2), ids=lambda each: each.name)
+async def test_a_product_with_a_mistake_is_seen(control: Control) -> None:
+    verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
+
+    assert verdict.zeros[control.breaks] > 0, verdict.line()
