@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from molecule_core.store.wakeups import Wakeups
 from proofs.simulate.company import Company
+from proofs.simulate.engines import Engine
 from proofs.simulate.judge import judge, open_things
 from proofs.simulate.loop import Deadlock, Endless, SimulatedLoop
 from proofs.simulate.people import Agent, Book, Person
@@ -47,7 +48,7 @@ class Game:
         dice = self._dice("world")
         self.world = World(self._folder, dice, Chance.drawn(dice), self._loop)
         self.book = Book()
-        self._is_over = False
+        self._is_over = self._is_late = False
 
     def _dice(self, *names: object) -> Random:
         return Random(f"{self._seed} {names}")
@@ -89,12 +90,19 @@ class Game:
         await asyncio.gather(*(agent.arrive() for agent in agents))
         staying = [self._stay(agent) for agent in agents]
         staying += [asyncio.ensure_future(each.look_after(lambda: self._is_over)) for each in persons]
-        leads = agents[:4]
+        seat = company.seats[3]
+        engines = [Engine(world, company, book, self._dice(name), seat, name) for name in ("eve", "eli")]
+        for engine in engines:
+            engine.is_idle = lambda: self._is_late
+            staying.append(asyncio.ensure_future(engine.run(lambda: self._is_over)))
+        leads = agents[:3]
         acts = [each.speak(f"person{n}", company.seats, 15) for n, each in enumerate(persons)]
         acts += [each.speak(f"agent{each.seat.number}", [company.seats[n] for n in each.seat.peers], 4) for each in agents]
         acts += [each.give(2) for each in leads]
         acts += [each.ask_leave(1) for each in self._dice("askers").sample(agents[1:], 4)]
+        acts.append(engines[0].start(2))
         await asyncio.gather(*acts)
+        self._is_late = True
         await self._quiet()
         self._is_over = True
         await asyncio.wait(staying, timeout=4000)
@@ -107,6 +115,7 @@ class Game:
         await world.end()
 
     def _stay(self, agent: Agent) -> "asyncio.Task[None]":
+        agent.is_idle = lambda: self._is_late
         return asyncio.ensure_future(agent.work(lambda: self._is_over))
 
     async def _quiet(self) -> None:

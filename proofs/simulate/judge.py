@@ -121,8 +121,10 @@ class _Judge:
                 self._fault("accepted but missing", f"handled {id_}")
 
     def _told(self, names: tuple[str, ...]) -> Counter[str]:
-        name, entity = self._columns.index("name"), self._columns.index("entity_id")
-        return Counter(row[entity] for row in self._events if row[name] in names)
+        """How often something was told of each: once, to however many workspaces."""
+        name, entity, rev = (self._columns.index(each) for each in ("name", "entity_id", "rev"))
+        told = {(row[entity], row[name], row[rev]) for row in self._events if row[name] in names}
+        return Counter(entity for entity, _, _ in told)
 
     def _delegations(self) -> None:
         """Each has ended once, and who gave it has its end once."""

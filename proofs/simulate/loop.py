@@ -5,6 +5,7 @@ later. What belongs to a life that has ended (a server process that died) never 
 """
 
 import asyncio
+import contextlib
 import heapq
 from asyncio import events
 from collections.abc import Awaitable, Callable, Coroutine
@@ -48,8 +49,12 @@ class Life:
     def end(self) -> None:
         """Nothing of it runs any more, not even what it would do to end well."""
         self.is_over = True
-        for task in self.tasks:
+        for task in list(self.tasks):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
+            # Here and now, and not whenever memory is collected. One that runs at this moment cannot be closed; it has
+            # `Died` before it.
+            with contextlib.suppress(BaseException):
+                task.get_coro().close()  # type: ignore[union-attr]
 
 
 _LIFE: ContextVar[Life | None] = ContextVar("life", default=None)

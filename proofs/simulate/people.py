@@ -16,9 +16,12 @@ from proofs.simulate.company import Company, Seat
 from proofs.simulate.world import Cut, Item, World
 
 LEASE_SECONDS = 20
-WAIT_SECONDS = 60
+_WAITS = (0, 5, 60, 60, 60, 60)
+LONG_SECONDS = 300
+MOST_SPAWNED = 6
 # What an alarm may be late: it rings at the next tenth of a second. On a slow machine more passes meanwhile.
 _LATE_SECONDS, _LATE_WHERE_SLOW = 0.2, 30.0
+_ROUNDING_SECONDS = 0.001
 _MOST_TRIES = 200
 _ACTIONS = ("mail.send", "file.write", "pay")
 
@@ -50,9 +53,12 @@ class Book:
         """Approval -> who asked."""
         self.used: Counter[str] = Counter()
         self.threads: list[str] = []
+        self.said: dict[str, str] = {}
+        """What was said to a thread, and to which."""
         self.mailed: list[tuple[str, str]] = []
         """(call, receiver) of each letter between threads that was taken."""
-        self.waited = 0
+        self.room = MOST_SPAWNED
+        """How many more agents the engines may spawn: without a bound they would not stop."""
         self.spawned: list[str] = []
 
 
@@ -147,12 +153,12 @@ class Person:
 
 
 _DECIDED_ELSEWHERE = (
-    "approval_decided",
-    "approval_moved",
+    "already_decided",
+    "approval_ended",
+    "approval_moved_on",
     "approval_changed",
-    "approval_waits",
-    "approval_nowhere",
-    "not_decider",
+    "info_requested",
+    "nobody_above",
 )
 
 
@@ -163,6 +169,8 @@ class Agent(Person):
         super().__init__(world, company, book, dice, seat.token)
         self.seat = seat
         self._own = f"/workspaces/{seat.id}"
+        self.is_idle: Callable[[], bool] = lambda: False
+        """Whether nobody begins anything new."""
         self._names = 0
 
     def _name(self, what: str) -> str:
@@ -183,7 +191,7 @@ class Agent(Person):
                 await self._handle(row)
 
     async def _claim(self) -> list[Item]:
-        wait = self.dice.choice((0, 5, WAIT_SECONDS, WAIT_SECONDS))
+        wait = LONG_SECONDS if self.is_idle() else self.dice.choice(_WAITS)
         began, lives = self.world.now, self.world.counts["lives"]
         wish = {"claim": LEASE_SECONDS, "wait": wait, "limit": 6}
         try:
@@ -197,7 +205,7 @@ class Agent(Person):
         took = self.world.now - began
         if self.world.counts["lives"] == lives:
             late = _LATE_WHERE_SLOW if self.world.chance.slowness else _LATE_SECONDS
-            if not rows and took < wait:
+            if not rows and took < wait - _ROUNDING_SECONDS:
                 self.world.fault("waits that ended early", f"{took} of {wait} s")
             if took > wait + late:
                 self.world.fault("waits past their limit", f"{took} of {wait} s")
@@ -256,8 +264,8 @@ class Agent(Person):
             self.refused("answer", answer, "stale_handle", "chain_frozen")
 
     def _handle_of(self, row: Item) -> str:
-        source = row["source_id"] or ""
-        return handle_of(self.company.org_id, source, self.seat.id, None, row["id"], row["seq"])
+        source, thread = row["source_id"] or "", row["request_body"]["params"]["message"].get("contextId")
+        return handle_of(self.company.org_id, source, self.seat.id, thread, row["id"], row["seq"])
 
     # -- delegations ---------------------------------------------------------------------------------------------------
 
@@ -323,12 +331,12 @@ class Agent(Person):
             return
         if lot < 0.25:
             await asyncio.sleep(self.dice.uniform(0, 120))
-        if lot < 0.6:
-            reply = {"handle": self._handle_of(row), "text": f"done {id_}"}
-            status, answer = await self.insist("POST", f"{self._own}/reply", reply)
-        elif lot < 0.75:
-            decline = {"handle": self._handle_of(row), "reason": "not mine"}
-            status, answer = await self.insist("POST", f"{self._own}/decline", decline)
+        if lot < 0.75:
+            parts = [{"kind": "text", "text": f"done {id_}" if lot < 0.6 else "not mine"}]
+            about = {"delegation_id": id_} | ({} if lot < 0.6 else {"status": "rejected"})
+            message = {"role": "agent", "messageId": f"end-{id_}", "parts": parts, "metadata": about}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
+            status, answer = await self.insist("POST", f"/workspaces/{row['source_id']}/a2a", body)
         else:
             how = {"status": "completed", "result": "done"} if lot < 0.9 else {"status": "failed", "error": "broken"}
             status, answer = await self.insist("POST", f"{path}/update", how)

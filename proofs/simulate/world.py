@@ -4,7 +4,6 @@ Above: the scene. Below: the loop, and the server as it is shipped, whole, witho
 """
 
 import asyncio
-import contextlib
 import os
 import shutil
 from collections import Counter
@@ -70,7 +69,12 @@ class Chance(Struct, frozen=True):
     @classmethod
     def drawn(cls, dice: Random) -> "Chance":
         """A third of all games are quiet in each respect, so that one fault is seen without the others."""
-        jumps = [(dice.uniform(1, 200), dice.choice((-_JUMP, _JUMP))) for _ in range(dice.choice((0, 0, 1, 2)))]
+        jumps = list[tuple[float, int]]()
+        for _ in range(dice.choice((0, 0, 1, 2))):
+            at, by = dice.uniform(1, 200), dice.choice((-_JUMP, _JUMP))
+            jumps.append((at, by))
+            if dice.random() < 0.85:  # somebody sets it right again
+                jumps.append((at + dice.uniform(5, 120), -by))
         return cls(
             cuts=dice.choice((0.0, 0.02, 0.1)),
             lost_rings=dice.choice((0.0, 0.5, 0.5)),
@@ -164,12 +168,9 @@ class World:
         life, self.deaths_left, self.is_dying = self._life, self.deaths_left - 1, True
         self._steps_left = self._points_left = -1
         self.up.clear()
-        life.end()
         if self._server is not None:
             bury(self._server)
-        for task in list(life.tasks):
-            with contextlib.suppress(BaseException):
-                task.get_coro().close()  # type: ignore[union-attr]
+        life.end()
         for answer in list(self._calls):
             if not answer.done():
                 answer.set_exception(Cut())
@@ -181,7 +182,8 @@ class World:
         """The last process ends as it should."""
         self.deaths_left = 0
         self._steps_left = self._points_left = -1
-        await self.up.wait()
+        while not self.up.is_set():
+            await self.up.wait()
         if self._server is not None:
             await self._life.begin(self._server.close())
             await asyncio.sleep(1)
@@ -194,8 +196,8 @@ class World:
         """Whatever is left of a game that broke down."""
         points.watch(None)
         if self._server is not None and not self._life.is_over:
-            self._life.end()
             bury(self._server)
+            self._life.end()
 
     def _jump(self, by: int) -> None:
         self.counts["clock jumps"] += 1
@@ -213,7 +215,8 @@ class World:
         self, token: str, method: str, path: str, body: Any = None, *, key: str | None = None, **query: Any
     ) -> tuple[int, Any]:
         """Status and body of one call. Raises Cut."""
-        await self.up.wait()
+        while not self.up.is_set():  # it may be gone again before this one has its turn
+            await self.up.wait()
         self.counts["calls"] += 1
         if self._cuts():
             raise Cut
