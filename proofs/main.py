@@ -30,6 +30,7 @@ NAMES = (
     "parity",
     "approvals",
     "wait",
+    "simulate",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

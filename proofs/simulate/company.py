@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -54,7 +55,7 @@ async def _found(folder: Path) -> Company:
     office = Office(setting, FakeClock(), LIMITS)
     await office.server.open()
     org_id = (await office.tell(ADMIN_TOKEN, "GET", "/orgs"))[0]["id"]
-    made = []
+    made: list[dict[str, Any]] = []
     for number, above in enumerate(_ABOVE):
         wish = {"name": f"Seat {number}"}
         wish |= {} if above is None else {"parent_id": made[above]["id"]}

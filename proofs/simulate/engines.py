@@ -6,7 +6,6 @@ Two engines of different names share a seat; whoever claims a thread fences the 
 import asyncio
 from collections.abc import Callable
 from random import Random
-from typing import Any
 
 from proofs.simulate.company import Company, Seat
 from proofs.simulate.people import Book, Person

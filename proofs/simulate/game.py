@@ -1,28 +1,25 @@
 """One game: a seed, a company, and what becomes of both."""
 
 import asyncio
-import hashlib
 import logging
 from collections import Counter
 from pathlib import Path
 from random import Random
 
-import apsw
-import msgspec
 from msgspec import Struct
 
 from molecule_core.store.wakeups import Wakeups
+from proofs.simulate.cells import Cells
 from proofs.simulate.company import Company
 from proofs.simulate.engines import Engine
 from proofs.simulate.judge import judge, open_things
-from proofs.simulate.loop import Deadlock, Endless, SimulatedLoop
+from proofs.simulate.loop import Deadlock, Endless, SimulatedLoop, passing
 from proofs.simulate.people import Agent, Book, Person
 from proofs.simulate.world import Chance, World, copied
 
 # Everything has a deadline within minutes; a wall clock that is set back an hour makes an hour of one.
 _HORIZON_SECONDS = 3 * 3600.0
 _MOST_STEPS = 400_000
-_EVENTS = "SELECT * FROM events ORDER BY org_id, seq"
 
 
 class Outcome(Struct):
@@ -39,12 +36,13 @@ class Outcome(Struct):
 class Game:
     """One seed."""
 
-    def __init__(self, seed: str, company: Company, template: Path, folder: Path) -> None:
-        self._seed = seed
+    def __init__(self, seed: str, company: Company, template: Path, folder: Path, cells: Cells | None = None) -> None:
+        self._seed, self._cells = seed, cells
         self._company = company
         self._folder = copied(template, folder)
         self._file = folder / "molecule.db"
-        self._loop = SimulatedLoop(self._dice("loop"), _MOST_STEPS)
+        laziness = self._dice("laziness").choice((0.0, 0.0, 0.5, 0.8))
+        self._loop = SimulatedLoop(self._dice("loop"), _MOST_STEPS, laziness)
         dice = self._dice("world")
         self.world = World(self._folder, dice, Chance.drawn(dice), self._loop)
         self.book = Book()
@@ -58,13 +56,15 @@ class Game:
         world, loop = self.world, self._loop
         asyncio.set_event_loop(loop)
         watch = _Errors(world)
-        logging.getLogger("molecule").addHandler(watch)
+        log = logging.getLogger("molecule")
+        log.addHandler(watch)
+        log.propagate = False
         real = Wakeups.ring
 
         def ring(self: Wakeups, keys: object) -> None:
             real(self, [key for key in keys if self.closing or not world.loses()])  # type: ignore[attr-defined]
 
-        Wakeups.ring = ring  # type: ignore[method-assign, assignment]
+        Wakeups.ring = ring  # type: ignore[method-assign]
         try:
             loop.run_until_complete(self._play())
         except Deadlock:
@@ -73,13 +73,13 @@ class Game:
             world.fault("never at rest", self._seed)
         finally:
             Wakeups.ring = real  # type: ignore[method-assign]
-            logging.getLogger("molecule").removeHandler(watch)
+            log.removeHandler(watch)
             world.bury()
             asyncio.set_event_loop(None)
             loop.close()
         for each in loop.trouble:
             world.fault("tasks that ended with an error", each)
-        journal = judge(self._file, world, self._company, self.book)
+        journal = judge(self._file, world, self._company, self.book, self._cells)
         return Outcome(journal, world.counts, world.faults, world.points, world.died_at, world.notes)
 
     async def _play(self) -> None:
@@ -87,7 +87,8 @@ class Game:
         world.start()
         agents = [Agent(world, company, book, self._dice("agent", seat.number), seat) for seat in company.polled]
         persons = [Person(world, company, book, self._dice("person", n), t) for n, t in enumerate(company.persons)]
-        await asyncio.gather(*(agent.arrive() for agent in agents))
+        pushed = [Agent(world, company, book, self._dice("pushed"), seat) for seat in company.seats if seat.is_pushed]
+        await asyncio.gather(*(agent.arrive() for agent in (*agents, *pushed)))
         staying = [self._stay(agent) for agent in agents]
         staying += [asyncio.ensure_future(each.look_after(lambda: self._is_over)) for each in persons]
         seat = company.seats[3]
@@ -97,8 +98,11 @@ class Game:
             staying.append(asyncio.ensure_future(engine.run(lambda: self._is_over)))
         leads = agents[:3]
         acts = [each.speak(f"person{n}", company.seats, 15) for n, each in enumerate(persons)]
-        acts += [each.speak(f"agent{each.seat.number}", [company.seats[n] for n in each.seat.peers], 4) for each in agents]
+        for each in agents:
+            peers = [company.seats[number] for number in each.seat.peers]
+            acts.append(each.speak(f"agent{each.seat.number}", peers, 4))
         acts += [each.give(2) for each in leads]
+        acts.append(self._dice("recorder").choice(agents[1:]).record(1))
         acts += [each.ask_leave(1) for each in self._dice("askers").sample(agents[1:], 4)]
         acts.append(engines[0].start(2))
         await asyncio.gather(*acts)
@@ -106,12 +110,12 @@ class Game:
         await self._quiet()
         self._is_over = True
         await asyncio.wait(staying, timeout=4000)
-        for each in staying:
-            if not each.done():
-                world.fault("waits that never came back", repr(each.get_coro()))
-                each.cancel()
-            elif not each.cancelled() and each.exception() is not None:
-                raise each.exception()  # type: ignore[misc]
+        for task in staying:
+            if task.done():
+                task.result()
+            else:
+                world.fault("waits that never came back", repr(task.get_coro()))
+                task.cancel()
         await world.end()
 
     def _stay(self, agent: Agent) -> "asyncio.Task[None]":
@@ -121,9 +125,10 @@ class Game:
     async def _quiet(self) -> None:
         """Until nothing is open any more, or for so long that it never will be."""
         world = self.world
+        still: dict[str, int] = {}
         last = max((at for at, _ in world.chance.jumps), default=0.0)
         while world.now < _HORIZON_SECONDS:
-            await asyncio.sleep(20)
+            await passing(20)
             if world.now < last + 10:
                 continue
             still = open_things(self._file)

@@ -9,9 +9,10 @@ import apsw
 import msgspec
 
 from proofs.harness.verdicts import descents, gaps
+from proofs.simulate.cells import Cells
 from proofs.simulate.company import Company
 from proofs.simulate.people import Book
-from proofs.simulate.world import World
+from proofs.simulate.world import Item, World
 
 _OPEN = {
     "messages that nobody has handled": """SELECT count(*) FROM activities a
@@ -29,21 +30,24 @@ _RULED = ("APPROVAL_APPROVED", "APPROVAL_DENIED", "APPROVAL_EXPIRED", "APPROVAL_
 # What keeps itself going, and what is due much later than any game lasts.
 _TIMERS = "SELECT kind, key, due FROM timers"
 _LATE_SECONDS = 130
+_LINES = "SELECT thread_id, ordinal, type, body FROM thread_entries ORDER BY 1, 2"
 
 
 def open_things(file: Path) -> dict[str, int]:
     """How much of what should end has not."""
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        return {what: connection.execute(sql).fetchall()[0][0] for what, sql in _OPEN.items()}
+        return {what: int(str(connection.execute(sql).fetchall()[0][0])) for what, sql in _OPEN.items()}
     finally:
         connection.close()
 
 
-def judge(file: Path, world: World, company: Company, book: Book) -> str:
+def judge(file: Path, world: World, company: Company, book: Book, cells: Cells | None = None) -> str:
     """Counts what is wrong; returns the hash of the journal."""
     connection = apsw.Connection(str(file))
     try:
+        if cells is not None:
+            cells.read(connection)
         return _Judge(connection, world, company, book).all()
     finally:
         connection.close()
@@ -69,6 +73,7 @@ class _Judge:
         self._messages()
         self._delegations()
         self._approvals()
+        self._threads()
         self._timers()
         counts = self._world.counts
         counts["events"] = len(self._events)
@@ -96,13 +101,13 @@ class _Judge:
 
     def _messages(self) -> None:
         """Whatever was accepted is there once, in its sender's order."""
-        rows = self._rows("SELECT dedupe_key, workspace_id, seq, id FROM activities WHERE inbound_no IS NOT NULL")
+        rows = self._rows("SELECT summary, workspace_id, seq, id FROM activities WHERE inbound_no IS NOT NULL")
         places: dict[str, list[tuple[str, int, str]]] = {}
-        for key, inbox, seq, id_ in rows:
-            places.setdefault(key, []).append((inbox, seq, id_))
+        for words, inbox, seq, id_ in rows:
+            places.setdefault(words, []).append((inbox, seq, id_))
         last: dict[tuple[str, str], int] = {}
         for sent in self._book.sent:
-            found = places.get(sent.id, [])
+            found = places.get(f"say {sent.id}", [])
             if sent.is_accepted and not found:
                 self._fault("accepted but missing", sent)
             if len(found) > 1:
@@ -129,14 +134,18 @@ class _Judge:
     def _delegations(self) -> None:
         """Each has ended once, and who gave it has its end once."""
         ends, begun = self._told(_ENDED), self._told(("DELEGATION_SENT",))
-        rows = self._rows("SELECT id, source_id, open, recorded FROM delegations")
+        rows = self._rows("SELECT id, settled_at, open, recorded FROM delegations")
         results = Counter(
             id_
             for (id_,) in self._rows(
-                "SELECT d.id FROM delegations d JOIN activities a ON a.workspace_id = d.source_id AND a.seq = d.result_seq"
+                "SELECT d.id FROM delegations d "
+                "JOIN activities a ON a.workspace_id = d.source_id AND a.seq = d.result_seq"
             )
         )
-        for id_, _, is_open, recorded in rows:
+        is_told = not self._world.chance.jumps
+        for id_, settled_at, is_open, recorded in rows:
+            if is_told and id_ in self._book.ended and (settled_at is None or settled_at > self._book.ended[id_]):
+                self._fault("answered and yet not ended by it", id_)
             if ends[id_] != 1 - is_open or begun[id_] != 1:
                 self._fault("delegations that did not end once", f"{id_}: {begun[id_]} begun, {ends[id_]} ends")
             if not is_open and not recorded and results[id_] + (id_ in self._book.taken) < 1:
@@ -157,6 +166,53 @@ class _Judge:
         for id_ in set(self._book.asked) - {row[0] for row in rows}:
             self._fault("accepted but missing", f"approval {id_}")
         self._world.counts["approvals"] = len(rows)
+
+    def _threads(self) -> None:
+        """Each turn has ended once; logs have no gaps."""
+        ends = Counter(turn for (turn,) in self._rows("SELECT turn_id FROM thread_entries WHERE type = 'turn_ended'"))
+        turns = self._rows("SELECT turn_id, ended_at, input FROM thread_turns")
+        for turn, ended_at, _ in turns:
+            if ends[turn] != (ended_at is not None):
+                self._fault("turns that did not end once", f"{turn}: {ends[turn]} ends")
+        numbers: dict[str, list[int]] = {}
+        lines: list[tuple[str, str, Item]] = []
+        for thread, ordinal, kind, body in self._rows(_LINES):
+            numbers.setdefault(thread, []).append(ordinal)
+            if kind in ("peer_message", "user_message", "created"):
+                lines.append((thread, kind, msgspec.json.decode(body)))
+        for thread, every in numbers.items():
+            if every != list(range(1, len(every) + 1)):
+                self._fault("gaps", f"log of thread {thread}")
+        self._world.counts["threads"] = len(numbers)
+        self._said(lines, [str(text) for _, _, text in turns])
+        self._letters(Counter(about["mail_id"] for _, kind, about in lines if kind == "peer_message"))
+
+    def _said(self, lines: list[tuple[str, str, Item]], turns: list[str]) -> None:
+        """What was said to a thread stands there once, or waits in a turn that never began; who was spawned is there
+        once."""
+        said = Counter((thread, about["text"]) for thread, kind, about in lines if kind == "user_message")
+        for words, thread in self._book.said.items():
+            waits = sum(f'"{words}"' in text for text in turns)
+            if said[thread, words] != 1 and (said[thread, words], waits) != (0, 1):
+                self._fault("said to a thread and not there once", f"{words}: {said[thread, words]}, {waits} turns")
+        spawned = Counter(about["call_id"] for _, kind, about in lines if kind == "created")
+        for call in self._book.spawned:
+            if spawned[call] != 1:
+                self._fault("spawned not once", f"{call}: {spawned[call]}")
+
+    def _letters(self, shown: Counter[str]) -> None:
+        """A letter that was taken is there once, and was shown once if it was delivered. (An end that a wait has told
+        is read there, and stands nowhere else.)"""
+        mail = self._rows("SELECT mail_id, key, receiver_id, state, type FROM thread_mail")
+        keys = Counter((key.rpartition(":")[2], receiver) for _, key, receiver, *_ in mail if key.startswith("call:"))
+        for each in self._book.mailed:
+            if keys[each] != 1:
+                self._fault("letters not there once", f"{each}: {keys[each]}")
+        for mail_id, _, _, state, kind in mail:
+            most, least = int(state != "accepted"), int(state != "accepted" and kind != "FINAL_ANSWER")
+            if not least <= shown[mail_id] <= most:
+                self._fault("letters not there once", f"{mail_id}: {state}, shown {shown[mail_id]} times")
+        self._world.counts["letters between threads"] = len(mail)
 
     def _timers(self) -> None:
         """Nothing was due long ago."""

@@ -18,6 +18,8 @@ from molecule_core.ground.clock import SECOND
 T = TypeVar("T")
 # A deed that would be done in a thread takes so long at most.
 _LONGEST_DEED_SECONDS = 0.05
+# And a turn of the loop takes so long: who looks at the clock again sees that it has moved.
+_TURN_SECONDS = 0.000_001
 
 
 class Deadlock(Exception):
@@ -54,22 +56,25 @@ class Life:
             # Here and now, and not whenever memory is collected. One that runs at this moment cannot be closed; it has
             # `Died` before it.
             with contextlib.suppress(BaseException):
-                task.get_coro().close()  # type: ignore[union-attr]
+                task.get_coro().close()
 
 
 _LIFE: ContextVar[Life | None] = ContextVar("life", default=None)
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """Time in seconds from 0. `on_step` is called before each step of a life, with that life, and may end it."""
+    """Time in seconds from 0. `laziness`: how likely it is that what is ready has to wait for another turn. `on_step` is
+    called before each step of a life, with that life, and may end it."""
 
-    def __init__(self, dice: Random, most_steps: int) -> None:
+    def __init__(self, dice: Random, most_steps: int, laziness: float = 0.0) -> None:
         super().__init__()
+        self._laziness = laziness
         self.steps = 0
         self.on_step: Callable[[Life], None] = lambda _life: None
         self._dice = dice
         self._left = most_steps
         self._time = 0.0
+        self.lives: list[Life] = []
         self.trouble: list[str] = []
         """What a task ended with that nobody heard of."""
         self.set_task_factory(_begun)
@@ -85,6 +90,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _run_once(self) -> None:
         """All that is ready at this moment, in a drawn order; if nothing is, the next moment at which something is."""
         ready, sleeping = self._ready, self._scheduled  # type: ignore[attr-defined]
+        self._time += _TURN_SECONDS
         while sleeping and (sleeping[0]._cancelled or _is_over(sleeping[0])):
             heapq.heappop(sleeping)._scheduled = False
         if not ready and not self._stopping:  # type: ignore[attr-defined]
@@ -98,6 +104,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         now = [handle for handle in ready if not handle._cancelled and not _is_over(handle)]
         ready.clear()
         self._dice.shuffle(now)
+        if self._laziness:
+            ready.extend(handle for handle in now if self._dice.random() < self._laziness)
+            late = set(map(id, ready))
+            now = [handle for handle in now if id(handle) not in late]
         self._left -= len(now)
         if self._left < 0:
             raise Endless
@@ -127,8 +137,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _hear(self, _loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
         error, task = about.get("exception"), about.get("task") or about.get("future")
-        life = task.get_context().get(_LIFE) if isinstance(task, asyncio.Task) and hasattr(task, "get_context") else None
-        if isinstance(error, Died) or (life is not None and life.is_over):
+        if isinstance(error, Died) or any(life.is_over and task in life.tasks for life in self.lives):
             return
         self.trouble.append(f"{about['message']}: {error!r}")
 
@@ -142,6 +151,22 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """Nobody sleeps."""
+
+
+async def passing(seconds: float) -> None:
+    """Returns when so much time of the simulated clock has passed; nobody really waits."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    alarm = loop.call_later(seconds, _pass, over)
+    try:
+        await over
+    finally:
+        alarm.cancel()
+
+
+def _pass(over: "asyncio.Future[None]") -> None:
+    if not over.done():
+        over.set_result(None)
 
 
 def _is_over(handle: Any) -> bool:
@@ -159,8 +184,8 @@ def _begun(loop: asyncio.AbstractEventLoop, work: Any, context: Any = None) -> "
 
 
 class SimulatedClock:
-    """The clocks of a machine whose wall clock somebody sets while all goes on. `slowness`: so many seconds pass between
-    two looks at the monotonic clock, as on a machine with a slow disk."""
+    """The clocks of a machine whose wall clock somebody sets while all goes on. `slowness`: so many seconds pass
+    between two looks at the monotonic clock, as on a machine with a slow disk."""
 
     def __init__(self, loop: SimulatedLoop, start: int, slowness: float = 0.0) -> None:
         self._loop = loop

@@ -3,16 +3,17 @@
 They know what any client may know: the public API. Below: the world. What they were answered stands in the book.
 """
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
 from msgspec import Struct
 
+from molecule_core.ground.clock import SECOND, rfc3339
 from molecule_core.messages.handles import handle_of
 from proofs.simulate.company import Company, Seat
+from proofs.simulate.loop import passing
 from proofs.simulate.world import Cut, Item, World
 
 LEASE_SECONDS = 20
@@ -21,6 +22,8 @@ LONG_SECONDS = 300
 MOST_SPAWNED = 6
 # What an alarm may be late: it rings at the next tenth of a second. On a slow machine more passes meanwhile.
 _LATE_SECONDS, _LATE_WHERE_SLOW = 0.2, 30.0
+# A message that came while somebody waited for it is in its hands by then, in microseconds.
+_AT_ONCE = 1 * SECOND
 _ROUNDING_SECONDS = 0.001
 _MOST_TRIES = 200
 _ACTIONS = ("mail.send", "file.write", "pay")
@@ -49,6 +52,8 @@ class Book:
         """Delegation -> who gave it (the id of the workspace)."""
         self.taken: set[str] = set()
         """Delegations whose end the giver took with an answer to a call."""
+        self.ended: dict[str, int] = {}
+        """Delegation -> when the end that its doer told was taken, by the wall clock."""
         self.asked: dict[str, str] = {}
         """Approval -> who asked."""
         self.used: Counter[str] = Counter()
@@ -75,12 +80,12 @@ class Person:
             try:
                 status, answer = await self.world.ask(self._token, method, path, body, **more)
             except Cut:
-                await asyncio.sleep(self.dice.uniform(0.01, 1))
+                await passing(self.dice.uniform(0.01, 1))
                 continue
             if status != 503:
                 return status, answer
             self.world.counts["answered 503"] += 1
-            await asyncio.sleep(self.dice.uniform(0.1, 2))
+            await passing(self.dice.uniform(0.1, 2))
         self.world.fault("calls that never got an answer", f"{method} {path}")
         return 0, {"code": "none"}
 
@@ -94,7 +99,7 @@ class Person:
 
     async def pause(self, most: float) -> None:
         """Some time, often none at all."""
-        await asyncio.sleep(self.dice.choice((0.0, self.dice.uniform(0, most))))
+        await passing(self.dice.choice((0.0, self.dice.uniform(0, most))))
 
     # -- speaking ------------------------------------------------------------------------------------------------------
 
@@ -137,7 +142,7 @@ class Person:
     async def look_after(self, until: Callable[[], bool]) -> None:
         """A person decides now and then what waits for persons."""
         while not until():
-            await asyncio.sleep(self.dice.uniform(20, 60))
+            await passing(self.dice.uniform(20, 60))
             status, page = await self.insist("GET", "/approvals/pending")
             for item in page["approvals"] if status == 200 else ():
                 if self.dice.random() < 0.4:
@@ -193,7 +198,8 @@ class Agent(Person):
     async def _claim(self) -> list[Item]:
         wait = LONG_SECONDS if self.is_idle() else self.dice.choice(_WAITS)
         began, lives = self.world.now, self.world.counts["lives"]
-        wish = {"claim": LEASE_SECONDS, "wait": wait, "limit": 6}
+        began_at = self.world.clock.now()
+        wish: Item = {"claim": LEASE_SECONDS, "wait": wait, "limit": 6}
         try:
             status, rows = await self.world.ask(self._token, "GET", f"{self._own}/activity", **wish)
         except Cut:
@@ -210,7 +216,12 @@ class Agent(Person):
             if took > wait + late:
                 self.world.fault("waits past their limit", f"{took} of {wait} s")
         if not rows and not wait:
-            await asyncio.sleep(self.dice.uniform(1, 10))
+            await passing(self.dice.uniform(1, 10))
+        is_plain = not self.world.chance.jumps and not self.world.chance.slowness and not self.world.chance.lost_rings
+        if is_plain and self.world.counts["lives"] == lives:
+            fresh = [row for row in rows if row["attempt"] == 1 and row["created_at"] > rfc3339(began_at)]
+            if fresh and rfc3339(self.world.clock.now() - _AT_ONCE) > fresh[0]["created_at"]:
+                self.world.fault("woken late though no ring was lost", f"{fresh[0]['created_at']}")
         for row in rows:
             place = row["id"], row["attempt"]
             self.book.handed[place] += 1
@@ -224,7 +235,8 @@ class Agent(Person):
         await self.pause(3)
         lot = self.dice.random()
         if lot < 0.03:
-            return  # it forgets what it has claimed
+            self.world.counts["messages forgotten"] += 1
+            return
         if lot < 0.06:
             claims = {"claims": [{"activity_id": row["id"], "attempt": row["attempt"]}]}
             status, answer = await self.insist("POST", f"{self._own}/activity/release", claims)
@@ -300,7 +312,7 @@ class Agent(Person):
             status, answer = await self.insist("POST", f"{path}/wait", {"wait": self.dice.choice((5, 60))})
             self._took(id_, answer)
         elif lot < 0.5:
-            await asyncio.sleep(self.dice.uniform(1, 60))
+            await passing(self.dice.uniform(1, 60))
             status, answer = await self.insist("POST", f"{path}/retry", key=f"{key}-again")
             if status == 202:
                 self.book.delegated[answer["delegation_id"]] = self.seat.id
@@ -330,7 +342,7 @@ class Agent(Person):
         if lot < 0.15:
             return
         if lot < 0.25:
-            await asyncio.sleep(self.dice.uniform(0, 120))
+            await passing(self.dice.uniform(0, 120))
         if lot < 0.75:
             parts = [{"kind": "text", "text": f"done {id_}" if lot < 0.6 else "not mine"}]
             about = {"delegation_id": id_} | ({} if lot < 0.6 else {"status": "rejected"})
@@ -342,15 +354,39 @@ class Agent(Person):
             status, answer = await self.insist("POST", f"{path}/update", how)
         if status >= 400:
             self.refused("result", answer, "stale_handle", "chain_frozen")
+        elif status:
+            self.book.ended.setdefault(id_, self.world.clock.now())
 
     # -- approvals -----------------------------------------------------------------------------------------------------
+
+    async def record(self, count: int) -> None:
+        """Work that it gave by a way of its own: it only says so, and how it ended."""
+        for _ in range(count):
+            await self.pause(60)
+            name = self._name("own")
+            target = self.company.seats[self.dice.choice(self.seat.peers)]
+            noted = {"target_id": target.id, "task": f"task {name}", "delegation_id": name}
+            status, answer = await self.insist("POST", f"{self._own}/delegations/record", noted)
+            if status >= 400 or not status:
+                self.refused("record", answer)
+                continue
+            self.book.delegated[name] = self.seat.id
+            for _ in range(self.dice.choice((0, 1, 2))):
+                await self.pause(30)
+                how = self.dice.choice(({"status": "completed", "result": "done"}, {"status": "failed", "error": "no"}))
+                status, answer = await self.insist("POST", f"{self._own}/delegations/{name}/update", how)
+                if status >= 400:
+                    self.refused("update", answer)
+            if self.dice.random() < 0.5:
+                await self._take_back(f"{self._own}/delegations/{name}")
 
     async def ask_leave(self, count: int) -> None:
         """Asks for leave, and takes some of it back."""
         for _ in range(count):
             await self.pause(40)
             key = self._name("leave")
-            body: Item = {"action": self.dice.choice(_ACTIONS), "reason": "so", "details": {"n": self.dice.randint(1, 3)}}
+            body: Item = {"action": self.dice.choice(_ACTIONS), "reason": "so"}
+            body["details"] = {"n": self.dice.randint(1, 3)}
             body["expires_in"] = self.dice.choice((30, 100, 300))
             status, item = await self.insist("POST", f"{self._own}/approvals", body, key=key)
             if status >= 400 or not status:
@@ -379,7 +415,7 @@ class Agent(Person):
             more: Item = {"text": "so"} | ({"details": {"n": 9}} if self.dice.random() < 0.5 else {})
             status, answer = await self.insist("POST", f"{path}/answer", more)
             if status >= 400:
-                self.refused("answer", answer, *_DECIDED_ELSEWHERE, "no_question")
+                self.refused("answer", answer, *_DECIDED_ELSEWHERE, "nothing_asked")
         elif item["status"] == "approved" and self.dice.random() < 0.8:
             for _ in range(self.dice.choice((1, 1, 2))):
                 status, answer = await self.insist("POST", f"{path}/use", {"action_hash": item["action_hash"]})
@@ -391,8 +427,3 @@ class Agent(Person):
 def _about(row: Item) -> Item:
     found: Item = row["request_body"]["params"]["message"]["metadata"]
     return found
-
-
-async def all_of(works: list[Awaitable[Any]]) -> None:
-    """Side by side, until all have ended."""
-    await asyncio.gather(*works)

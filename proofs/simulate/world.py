@@ -26,7 +26,7 @@ from molecule_core.ground.net import Fetched, Fetcher
 from molecule_core.ground.settings import Settings
 from molecule_core.server import Server
 from proofs.harness.office import ADMIN_TOKEN, LIMITS
-from proofs.simulate.loop import Died, Life, SimulatedClock, SimulatedLoop
+from proofs.simulate.loop import Died, Life, SimulatedClock, SimulatedLoop, passing
 from tests.clocks import START, SeededRandomness
 
 Item = dict[str, Any]
@@ -42,6 +42,7 @@ SIM_LIMITS = replace(
     patience_seconds=5,
     circuit_seconds=20,
     delegation_unknown_seconds=60,
+    delegation_seconds=600,
     approval_level_seconds=40,
     thread_lease_seconds=30,
     thread_engine_seconds=1800,
@@ -125,6 +126,7 @@ class World:
     def start(self) -> None:
         """A new process on the same file."""
         self._life = life = Life()
+        self.loop.lives.append(life)
         randomness = SeededRandomness(self.dice.getrandbits(64))
         settings = Settings(state_dir=str(self._folder), limits=SIM_LIMITS)
         self._server = server = Server(
@@ -134,9 +136,11 @@ class World:
         opening = life.begin(server.open())
         opening.add_done_callback(lambda done: self._opened(life, done))
         if self.deaths_left:
+            # By a step: soon after the start, or at any time; by a named point, where the product has any.
             by_point = bool(self.points) and self.dice.random() < 0.5
+            steps = self.dice.choice((self.dice.randrange(1, 60), self.dice.randrange(1, 6000)))
             self._points_left = self.dice.randrange(1, 2000) if by_point else -1
-            self._steps_left = -1 if by_point else self.dice.choice((self.dice.randrange(1, 60), self.dice.randrange(1, 6000)))
+            self._steps_left = -1 if by_point else steps
 
     def _opened(self, life: Life, done: "asyncio.Task[None]") -> None:
         if life.is_over or done.cancelled():
@@ -186,7 +190,7 @@ class World:
             await self.up.wait()
         if self._server is not None:
             await self._life.begin(self._server.close())
-            await asyncio.sleep(1)
+            await passing(1)
         points.watch(None)
         for task in self._life.tasks:
             self.fault("left behind by a server that was closed", repr(task.get_coro()))
@@ -288,9 +292,9 @@ class Net(Fetcher):
             world.counts["pushes failed"] += 1
             if dice.random() < 0.5:
                 self._bring(headers, dice)
-            await asyncio.sleep(timeout_seconds)
+            await passing(timeout_seconds)
             raise FetchFailed(reason="no answer in time", sent=True, status=None)
-        await asyncio.sleep(delay)
+        await passing(delay)
         if lot < 0.55:
             world.counts["pushes failed"] += 1
             status = dice.choice((500, 503, 429, 429, 404))
