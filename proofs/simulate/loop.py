@@ -63,8 +63,8 @@ _LIFE: ContextVar[Life | None] = ContextVar("life", default=None)
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
-    """Time in seconds from 0. `laziness`: how likely it is that what is ready has to wait for another turn. `on_step` is
-    called before each step of a life, with that life, and may end it."""
+    """Time in seconds from 0. `laziness`: how likely it is that what is ready has to wait for another turn.
+    `on_step` is called before each step of a life, with that life, and may end it."""
 
     def __init__(self, dice: Random, most_steps: int, laziness: float = 0.0) -> None:
         super().__init__()
