@@ -8,11 +8,12 @@ from collections.abc import Callable
 from random import Random
 
 from proofs.simulate.company import Company, Seat
+from proofs.simulate.loop import passing
 from proofs.simulate.people import Book, Person
 from proofs.simulate.world import Item, World
 
 _SHORT_SECONDS, _LONG_SECONDS = 20, 300
-_LATE_SECONDS, _LATE_WHERE_SLOW = 0.3, 60.0
+_LATE_SECONDS, _LATE_WHERE_SLOW = 0.6, 60.0
 _FENCED = ("stale_generation", "thread_owned", "thread_closed", "turn_not_open", "thread_busy")
 
 
@@ -78,7 +79,7 @@ class Engine(Person):
             turns = [self._turn(each["thread_id"]) for each in work["threads"]]
             await asyncio.gather(*turns)
             if not turns:
-                await self.pause(2)
+                await passing(self.dice.uniform(0.5, 2))
 
     async def _post(self, path: str, body: Item) -> Item:
         """Raises Fenced."""
@@ -176,6 +177,7 @@ class Engine(Person):
             told = await self._tool(at, "wait", call)
             if told["status"] != "inProgress":
                 break
+            await passing(0.1)
         self.world.counts["waits of threads"] += 1
         took = self.world.now - began
         if self.world.counts["lives"] == lives and not self.world.chance.cuts:

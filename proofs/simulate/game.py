@@ -19,7 +19,7 @@ from proofs.simulate.world import Chance, World, copied
 
 # Everything has a deadline within minutes; a wall clock that is set back an hour makes an hour of one.
 _HORIZON_SECONDS = 3 * 3600.0
-_MOST_STEPS = 400_000
+_MOST_STEPS = 120_000
 
 
 class Outcome(Struct):

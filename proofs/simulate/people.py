@@ -215,7 +215,7 @@ class Agent(Person):
                 self.world.fault("waits that ended early", f"{took} of {wait} s")
             if took > wait + late:
                 self.world.fault("waits past their limit", f"{took} of {wait} s")
-        if not rows and not wait:
+        if not rows and took < 1:
             await passing(self.dice.uniform(1, 10))
         is_plain = not self.world.chance.jumps and not self.world.chance.slowness and not self.world.chance.lost_rings
         if is_plain and self.world.counts["lives"] == lives:

@@ -124,19 +124,20 @@ def _verdict(found: list[Played], *, is_whole: bool) -> Verdict:
 
 _CONTROLS = (
     Control(
-        name="a ring reaches nobody",
-        file="store/wakeups.py",
-        line="for bell in self._waiters.get(key, ()):",
-        by="for bell in list[Bell]():",
+        name="who waits for mail listens to nobody",
+        file="messages/handing.py",
+        line="return await self._wakeups.until(log_key(workspace_id), look, wait) or []",
+        by='return await self._wakeups.until("nobody", look, wait) or []',
         breaks="woken late though no ring was lost",
     ),
     Control(
-        name="a wait is measured by the wall clock",
-        file="store/wakeups.py",
-        line="left = deadline - self._clock.monotonic()",
-        # By how much the two clocks have moved apart since somebody waited first.
-        by="left = deadline - self._clock.monotonic() - ((apart := self._clock.now() / 1e6 - self._clock.monotonic()) "
-        '- self.__dict__.setdefault("apart", apart))',
+        name="a wait for mail is measured by the wall clock",
+        file="messages/handing.py",
+        line="return await self._wakeups.until(log_key(workspace_id), look, wait) or []",
+        by="over = self._clock.now() + round(wait * 1_000_000)\n"
+        "        by_the_wall = lambda found: found if found.found or self._clock.now() < over else Look([])\n"
+        "        async def looked() -> Look[list[Shown]]: return by_the_wall(await look())\n"
+        "        return await self._wakeups.until(log_key(workspace_id), looked, wait) or []",
         breaks="waits that ended early",
     ),
     Control(
