@@ -36,6 +36,7 @@ NAMES = (
     "isolation",
     "senders",
     "storage",
+    "simulate",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

@@ -13,6 +13,7 @@ so in a third line, `-- mirrored: workspace by id` (the kind of thing, and the p
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from operator import attrgetter, itemgetter
@@ -93,8 +94,9 @@ def split_statements(source: str) -> Iterator[tuple[str, str, str]]:
         yield head.group(1), head.group(2), source[head.end() : end].strip().rstrip(";")
 
 
-def load_queries(dialect: Dialect) -> dict[str, Query]:
-    """All named queries of the package in one dialect. A name that two rooms use is an error."""
+@cache
+def load_queries(dialect: Dialect) -> Mapping[str, Query]:
+    """All named queries of the package in one dialect, read once. A name that two rooms use is an error."""
     found: dict[str, Query] = {}
     for room in ROOMS_WITH_QUERIES:
         folder = resources.files("molecule_core").joinpath(room)

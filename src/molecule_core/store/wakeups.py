@@ -66,7 +66,7 @@ class Alarm:
     def __init__(self, clock: Clock) -> None:
         self.asleep = 0
         self._clock = clock
-        self._slots: dict[int, set[Bell]] = {}
+        self._slots: dict[int, dict[Bell, None]] = {}
         self._order: list[int] = []
         self._changed: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -76,9 +76,9 @@ class Alarm:
         slot = math.ceil((self._clock.monotonic() + seconds) * _SLOTS_A_SECOND)
         bells = self._slots.get(slot)
         if bells is None:
-            bells = self._slots[slot] = set()
+            bells = self._slots[slot] = {}
             heapq.heappush(self._order, slot)
-        bells.add(bell)
+        bells[bell] = None
         self.asleep += 1
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
@@ -91,7 +91,7 @@ class Alarm:
         self.asleep -= 1
         bells = self._slots.get(slot)
         if bells is not None:
-            bells.discard(bell)
+            bells.pop(bell, None)
             if not bells:
                 del self._slots[slot]
         if not self.asleep:
@@ -125,7 +125,8 @@ class Wakeups:
         self._longest_sleep = look_again_seconds
         self._keys: dict[str, str] = {}
         self._alarm = Alarm(clock)
-        self._waiters: dict[str, set[Bell]] = {}
+        # In the order in which they came: who waits longest is woken first, and the same game has the same course.
+        self._waiters: dict[str, dict[Bell, None]] = {}
         self.closing = False
 
     @property
@@ -178,7 +179,7 @@ class Wakeups:
 
     def _register(self, keys: Iterable[str], bell: Bell) -> None:
         for key in keys:
-            self._waiters.setdefault(key, set()).add(bell)
+            self._waiters.setdefault(key, {})[bell] = None
             if self._longest_sleep is not None:
                 self._keys[mark_of(key)] = key
 
@@ -187,7 +188,7 @@ class Wakeups:
 
     def _forget(self, key: str, bell: Bell) -> None:
         waiters = self._waiters[key]
-        waiters.discard(bell)
+        waiters.pop(bell, None)
         if not waiters:
             del self._waiters[key]
             if self._longest_sleep is not None:
