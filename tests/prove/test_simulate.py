@@ -13,7 +13,7 @@ from proofs.simulate.proof import PROOF
 from proofs.simulate.reach import left_out
 from tests.requirements import requirement
 
-SEED, SEEDS = 7, 8
+SEED, SEEDS = 7, 6
 # One for what is kept and one for what follows; a full run tries them all.
 QUICK = ("an answer goes out before the commit", "delegations do not hear of answers")
 CONTROLS = [each for each in PROOF.controls["sqlite"] if each.name in QUICK]
