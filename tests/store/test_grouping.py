@@ -1,12 +1,15 @@
 """Who may share a group: the queue before the one writer, with every order of keys that chance comes up with."""
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from molecule_core.ground.errors import NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.store.database import Command
 from molecule_core.store.grouping import Pending, Queue
@@ -110,3 +113,18 @@ async def test_a_crowd_behind_one_key_is_not_walked_past_again_for_every_group()
         pass
     assert len(futures) == crowd
     assert _CountedKey.looks < crowd * crowd / 2
+
+
+@pytest.mark.parametrize(("error", "reports"), [(NotFound(what="thing"), 0), (ValueError("a mistake of ours"), 1)])
+async def test_a_refusal_whose_caller_has_gone_is_not_logged_as_a_mistake(error: Exception, reports: int) -> None:
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+    queue = Queue(Limits())
+    queue.put(write())
+    (pending,) = await queue.take()
+    pending.fail(error)
+
+    del pending
+    gc.collect()
+
+    assert len(told) == reports
