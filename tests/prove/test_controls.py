@@ -20,9 +20,11 @@ CONTROLS = sorted(
 def test_a_control_replaces_exactly_one_line_of_the_package(control: Control) -> None:
     text = (PACKAGE / control.file).read_text(encoding="utf-8")
 
-    lines = [each.splitlines() for each in (text, replaced(control, text))]
-    changed = [(one.strip(), other.strip()) for one, other in zip(*lines, strict=True) if one != other]
-    assert changed == [(control.line, control.by)]
+    before, after = text.splitlines(), replaced(control, text).splitlines()
+    place = next(number for number, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
+    assert before[place].strip() == control.line
+    assert after[place].strip() == control.by.split("\n")[0]
+    assert before[place + 1 :] == after[place + 1 + control.by.count("\n") :], "other lines are as they were"
 
 
 def test_a_planted_package_differs_from_the_product_in_that_line_alone(tmp_path: Path) -> None:
