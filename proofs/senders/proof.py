@@ -196,7 +196,7 @@ PROOF = Proof(
     "cut in the middle of the request, behind it, or when the answer begins, and so are pushes. Every message that was "
     "taken is in the inbox it was sent to once, as it was sent, in its sender's order, and comes to its agent; the "
     "same under an old id has the first answer, anything else is 409, and nothing else is.",
-    engines=("sqlite", "postgres"),
+    engines=("sqlite",),
     unit="messages",
     sizes={"sqlite": 50_000, "postgres": 10_000},
     control_sizes={"sqlite": 500, "postgres": 500},
