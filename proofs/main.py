@@ -37,6 +37,7 @@ NAMES = (
     "senders",
     "storage",
     "simulate",
+    "crashpoints",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

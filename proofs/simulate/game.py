@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from molecule_core.store.wakeups import Wakeups
 from proofs.simulate.cells import Cells
@@ -34,9 +35,18 @@ class Outcome(Struct):
 
 
 class Game:
-    """One seed."""
+    """One seed. `falls`: where the server dies, and at which pass; a point that is passed so often nowhere kills
+    nobody."""
 
-    def __init__(self, seed: str, company: Company, template: Path, folder: Path, cells: Cells | None = None) -> None:
+    def __init__(
+        self,
+        seed: str,
+        company: Company,
+        template: Path,
+        folder: Path,
+        cells: Cells | None = None,
+        falls: tuple[str, int] | None = None,
+    ) -> None:
         self._seed, self._cells = seed, cells
         self._company = company
         self._folder = copied(template, folder)
@@ -44,7 +54,10 @@ class Game:
         laziness = self._dice("laziness").choice((0.0, 0.0, 0.5, 0.8))
         self._loop = SimulatedLoop(self._dice("loop"), _MOST_STEPS, laziness)
         dice = self._dice("world")
-        self.world = World(self._folder, dice, Chance.drawn(dice), self._loop)
+        chance = Chance.drawn(dice)
+        if falls is not None:
+            chance = replace(chance, deaths=0)
+        self.world = World(self._folder, dice, chance, self._loop, falls)
         self.book = Book()
         self._is_over = self._is_late = False
 
@@ -148,6 +161,6 @@ class _Errors(logging.Handler):
         self._world = world
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not self._world.is_dying:
+        if not self._world.is_dead:
             error = record.exc_info[1] if record.exc_info else ""
             self._world.fault("errors in the server's log", f"{record.getMessage()} {error!r}")

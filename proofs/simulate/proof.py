@@ -24,7 +24,7 @@ _MOST_SECONDS = 3_600.0
 # With fewer seeds, what comes seldom may not have come.
 _ENOUGH_SEEDS = 1_000
 _FEWEST_DELIVERED = 100
-_ZEROS = (
+ZEROS = (
     "accepted but missing",
     "twice in an inbox",
     "order of a sender broken",
@@ -103,7 +103,7 @@ def _verdict(found: list[Played], *, is_whole: bool) -> Verdict:
     reached = both(one.points, other.points)
     wanted = set(one.every_cell) - left_out()
     unreached = sorted((wanted - set(cells)) | (set(one.every_point) - set(reached)))
-    strange = sorted(set(faults) - set(_ZEROS))
+    strange = sorted(set(faults) - set(ZEROS))
     if strange:
         raise RuntimeError(f"faults without a zero of their own: {strange}")
     figures: dict[str, Figure] = {"seeds": one.seeds + other.seeds, "seeds played twice": one.twice + other.twice}
@@ -115,7 +115,7 @@ def _verdict(found: list[Played], *, is_whole: bool) -> Verdict:
     figures["places of deaths"] = len(both(one.died_at, other.died_at))
     figures["cells reached"] = f"{len(wanted & set(cells))} of {len(wanted)}"
     figures["cells beside the tables"] = len(set(cells) - set(one.every_cell))
-    zeros = {name: faults[name] for name in _ZEROS}
+    zeros = {name: faults[name] for name in ZEROS}
     zeros["seeds with too few messages"] = sum(each.least < _FEWEST_DELIVERED for each in found)
     zeros["cells and points never reached"] = len(unreached) if is_whole else 0
     notes = [*one.notes, *other.notes, *(f"never reached: {name}" for name in unreached if is_whole)]

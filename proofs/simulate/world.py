@@ -7,6 +7,7 @@ import asyncio
 import os
 import shutil
 from collections import Counter
+from contextvars import copy_context
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -86,10 +87,13 @@ class Chance(Struct, frozen=True):
 
 
 class World:
-    """One game's."""
+    """One game's. `falls`: the server dies as it passes a point for the so manieth time, and chance kills it nowhere."""
 
-    def __init__(self, folder: Path, dice: Random, chance: Chance, loop: SimulatedLoop) -> None:
+    def __init__(
+        self, folder: Path, dice: Random, chance: Chance, loop: SimulatedLoop, falls: tuple[str, int] | None = None
+    ) -> None:
         self.dice, self.chance, self.loop = dice, chance, loop
+        self._outside = copy_context()
         self.clock = SimulatedClock(loop, START + 60 * SECOND, chance.slowness)
         self.counts: Counter[str] = Counter()
         self.points: Counter[str] = Counter()
@@ -105,6 +109,7 @@ class World:
         self._server: Server | None = None
         self._calls: dict[asyncio.Future[Any], None] = {}
         self._steps_left, self._points_left = -1, -1
+        self._falls_at, self._falls_after = falls or ("", 0)
         loop.on_step = self._step
         points.watch(self._reached)
         for at, by in chance.jumps:
@@ -115,6 +120,11 @@ class World:
         self.faults[what] += 1
         if self.faults[what] <= _MOST_NOTES:
             self.notes.append(f"{what}: {note[:300]}")
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether there is no process at this moment, or one that is just dying."""
+        return self.is_dying or self._life.is_over
 
     @property
     def now(self) -> float:
@@ -160,6 +170,13 @@ class World:
     def _reached(self, point: str) -> None:
         """A named point. Raises Died if the process dies there."""
         self.points[point] += 1
+        if point == self._falls_at and not self._life.is_over:
+            self._falls_after -= 1
+            if not self._falls_after:
+                self._falls_at, self.deaths_left = "", 1
+                self.died_at[point] += 1
+                self._die()
+                raise Died
         if self._points_left > 0 and not self._life.is_over:
             self._points_left -= 1
             if not self._points_left:
@@ -180,7 +197,9 @@ class World:
                 answer.set_exception(Cut())
         self.is_dying = False
         self.counts["deaths"] += 1
-        self.loop.call_later(self.dice.uniform(0.1, _LONGEST_RESTART_SECONDS), self.start)
+        # Not as a part of the life that ends here, which would end it too.
+        delay = self.dice.uniform(0.1, _LONGEST_RESTART_SECONDS)
+        self.loop.call_later(delay, self.start, context=self._outside)
 
     async def end(self) -> None:
         """The last process ends as it should."""

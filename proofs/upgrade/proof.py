@@ -32,8 +32,8 @@ _KILLS, _ROWS = 20, 50_000
 
 
 def kills_of(rows: int) -> int:
-    """How often the migration of each release is killed: twenty times in a full run, four times in a smaller one."""
-    return _KILLS if rows >= _ROWS else _KILLS // 5
+    """How often the migration of each release is killed: twenty times in a full run, twice in a smaller one."""
+    return _KILLS if rows >= _ROWS else _KILLS // 10
 
 
 # For each kill.

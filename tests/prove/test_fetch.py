@@ -21,7 +21,7 @@ async def test_no_url_leads_anywhere_it_may_not(engine: Engine, postgres: str) -
     assert verdict.figures["look-ups by their first fetches"] == PROOF.size(engine, tenth=True)
 
 
-@pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 3), ids=lambda control: control.name)
+@pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 2), ids=lambda control: control.name)
 async def test_a_fetcher_with_a_mistake_is_seen(control: Control) -> None:
     verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
 

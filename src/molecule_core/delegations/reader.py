@@ -18,6 +18,7 @@ from molecule_core.delegations.model import (
     shown_bytes,
     wake_key,
 )
+from molecule_core.ground import points
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import NotFound
 from molecule_core.ground.limits import Limits
@@ -218,6 +219,7 @@ class DelegationReader:
             return Look(now if not now.open or (now.rev > row.rev and not for_end) else None)
 
         found = await self._wakeups.until(wake_key(row.org_id, row.id), look, seconds)
+        points.reached("result.waited")
         return found or await self.one(row.org_id, row.id)
 
     async def said_since(self, org_id: str, since: int) -> list[Said]:

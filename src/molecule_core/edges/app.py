@@ -16,6 +16,7 @@ from molecule_core.edges.auth import NOBODY, Guards
 from molecule_core.edges.problems import problem_body, problem_headers, problem_of
 from molecule_core.edges.rates import Counts, Rates, Standing, Visitor
 from molecule_core.edges.routes import Answer, Call, Later, Routes
+from molecule_core.ground import points
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import (
     BadHttp,
@@ -185,6 +186,7 @@ class App:
 
     def _handled(self, call: Call) -> Answer | Later | Coroutine[Any, Any, Answer]:
         """What the handler makes of a call; of one that may need leave, once that is sure to be given."""
+        points.reached("request.admitted")
         return self._with_leave(call) if self._guards.leave.concerns(call) else call.route.handler(call)
 
     async def _with_leave(self, call: Call) -> Answer:
@@ -224,6 +226,7 @@ class App:
 
     def answered(self, call: Call | None, status: int, seconds: float) -> None:
         """Counts an answer, and logs it if that is wanted: never the target itself, which may hold anything."""
+        points.reached("request.answered")
         meter = self.refused if call is None else call.route.meter
         meter.answered(status, seconds)
         if self._access_log:

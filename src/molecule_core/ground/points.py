@@ -3,6 +3,36 @@
 A call of `reached` does nothing unless somebody watches, and only proofs do."""
 
 from collections.abc import Callable
+from typing import Final
+
+POINTS: Final = (
+    "sqlite.opened",
+    "registry.loaded",
+    "timers.begun",
+    "request.admitted",
+    "group.taken",
+    "sqlite.begun",
+    "facts.said",
+    "facts.heard",
+    "sqlite.decided",
+    "sqlite.written",
+    "sqlite.on_disk",
+    "group.committed",
+    "group.told",
+    "group.rung",
+    "request.answered",
+    "waiter.woken",
+    "claim.decided",
+    "push.taken",
+    "push.answered",
+    "push.settled",
+    "timers.due",
+    "timer.done",
+    "wait.begun",
+    "wait.over",
+    "result.waited",
+)
+"""All of them, each at one place of the package: a start, a request and its commit, and what is done later."""
 
 _watcher: Callable[[str], None] | None = None
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from molecule_core.ground import points
 from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import FetchFailed, ServerBusy, StoreUnavailable, UnsafeUrl
 from molecule_core.ground.limits import Limits
@@ -230,13 +231,16 @@ class Delivery:
 
     async def _deliver(self, org_id: str, push: Push) -> None:
         seat = self._org.workspace(push.workspace_id)
+        points.reached("push.taken")
         try:
             verdict = await self._ask(seat, push)
         except asyncio.CancelledError:
             await self._pushing.release(org_id, push)
             raise
+        points.reached("push.answered")
         counts = self._remember(push.workspace_id, seat, verdict)
         await self._pushing.settle(org_id, push, verdict, counts=counts)
+        points.reached("push.settled")
 
     async def _ask(self, seat: Workspace | None, push: Push) -> Verdict:
         if seat is None or seat.url is None:

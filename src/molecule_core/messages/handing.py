@@ -7,6 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from molecule_core.ground import points
 from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
@@ -57,6 +58,7 @@ class Handing(Settling):
             if seat.status is Status.PAUSED or await self._all_handled(workspace_id):
                 return Look(None)
             rows = await self._store.run(self._on_inbox(workspace_id, deciding))
+            points.reached("claim.decided")
             return Look(rows or None, again_in=None if rows else await self._lease_ends_in(workspace_id))
 
         if wait <= 0:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from molecule_core.ground import points
 from molecule_core.ground.clock import rfc3339
 from molecule_core.org.model import Org, Pulse, Status, Workspace
 from molecule_core.org.registry import Registry
@@ -67,6 +68,7 @@ async def load_registry(store: Store, registry: Registry) -> None:
     workspaces = [_workspace(row) for row in await store.rows("all_workspaces", {})]
     pulses = [(row[0], Pulse(*row[1:])) for row in await store.rows("all_heartbeats", {})]
     registry.load(orgs, workspaces, pulses)
+    points.reached("registry.loaded")
 
 
 class OrgMirror(Mirror):

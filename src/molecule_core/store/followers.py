@@ -11,6 +11,7 @@ Above: `server.py`, the two engines. Below: `database`.
 from collections import deque
 from collections.abc import Callable
 
+from molecule_core.ground import points
 from molecule_core.store.database import Decision, Follower, Followers, T, WriteSet
 
 # Facts cause facts; a circle of them must end as a mistake, not as a server that hangs.
@@ -43,6 +44,7 @@ class FollowerTable(Followers):
             written.answer, [*written.writes], [*written.events], written.rings, written.then, written.refusal
         )
         waiting, heard = deque(written.facts), 0
+        points.reached("facts.said")
         while waiting:
             heard += 1
             if heard > MOST_FACTS:
@@ -55,6 +57,7 @@ class FollowerTable(Followers):
                 whole.rings += more.rings
                 whole.then = both(whole.then, more.then)
                 waiting.extend(more.facts)
+        points.reached("facts.heard")
         return whole
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from molecule_core.ground import points
 from molecule_core.ground.errors import MoleculeError, ServerBusy, StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import StoreMeter
@@ -227,8 +228,10 @@ async def write_groups(
     meter = queue.meter
     while group := await queue.take():
         began = monotonic()
+        points.reached("group.taken")
         try:
             await commit(group)
+            points.reached("group.committed")
             meter.committed += 1
             meter.commands += len(group)
             meter.took(monotonic() - began)
@@ -255,7 +258,9 @@ async def write_groups(
             continue
         for pending in group:
             pending.settle()
+        points.reached("group.told")
         ring(key for pending in group if pending.write_set is not None for key in pending.write_set.rings)
+        points.reached("group.rung")
 
 
 def _alone_refusal(pending: Pending, conflict: Exception) -> Exception:

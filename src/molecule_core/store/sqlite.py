@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 
+from molecule_core.ground import points
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import SchemaTooNew, StateInUse, StoreDamaged, StoreUnavailable
 from molecule_core.ground.ids import Ids
@@ -104,6 +105,7 @@ class SqliteStore(Store):
         except (apsw.Error, IndexError) as error:
             raise StoreDamaged(place=self._path, reason=error) from None
         self.epoch = str((await self.rows("meta_value", {"name": "epoch"}))[0][0])
+        points.reached("sqlite.opened")
         writing = write_groups(self._queue, self._commit, self._ring, Conflict, self._clock.monotonic)
         self._worker = asyncio.create_task(writing)
 
@@ -199,8 +201,10 @@ class SqliteStore(Store):
             self._numbers = {}
         try:
             self._writing.execute("BEGIN IMMEDIATE")
+            points.reached("sqlite.begun")
             for pending in group:
                 self._decide(pending)
+            points.reached("sqlite.decided")
             if left_a_number_unused(group):
                 raise Conflict
             if not any(pending.writes_something for pending in group):
@@ -210,7 +214,9 @@ class SqliteStore(Store):
                     self._writing.execute("ROLLBACK")  # the counters in memory are still true
                 return
             self._write(group)
+            points.reached("sqlite.written")
             await self._to_disk()
+            points.reached("sqlite.on_disk")
         except (Conflict, apsw.ConstraintError) as error:
             self._undo()
             raise Conflict(str(error)) from error

@@ -8,6 +8,7 @@ share the store, one of them claims what is due by putting it off for a lease; i
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
+from molecule_core.ground import points
 from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.store.database import Command, Decision, Read, Row, Store, WriteSet
@@ -57,6 +58,7 @@ class Timers:
 
     async def work(self) -> None:
         """Runs until the wake-ups close."""
+        points.reached("timers.begun")
         while not self._wakeups.closing:
             await self._wakeups.until(TIMERS, self._look, _LONGEST_SLEEP_SECONDS)
 
@@ -67,6 +69,8 @@ class Timers:
             due_now = self._due(rows)
             if due_now and self._store.shared:
                 due_now = await self._claim()
+            if due_now:
+                points.reached("timers.due")
             failed = [row for row in due_now if not await self._call(row[0], row[1])]
             if failed:
                 await self._put_off(failed)
@@ -97,6 +101,7 @@ class Timers:
         """Whether the owner of a timer did what it was to do."""
         try:
             await self._owners[kind](key)
+            points.reached("timer.done")
         except Exception:
             _log.exception("the owner of a timer failed; it is asked again", extra={"timer": kind})
             return False

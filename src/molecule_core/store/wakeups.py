@@ -12,6 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
+from molecule_core.ground import points
 from molecule_core.ground.clock import Clock
 
 T = TypeVar("T")
@@ -173,6 +174,7 @@ class Wakeups:
                 if looked.found is not None or left <= 0 or self.closing:
                     return looked.found
                 await bell.wait(self._alarm, self._sleep(left, looked.again_in))
+                points.reached("waiter.woken")
         finally:
             for key in keys:
                 self._forget(key, bell)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from molecule_core.ground import points
 from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import InvalidField, MoleculeError
 from molecule_core.ground.limits import Limits
@@ -48,12 +49,14 @@ class Waits:
         """How the call stands when it has ended, or after as long as a request is held at most: then it is asked again
         with the same call_id. Raises InvalidField, NoSuchAgent, MayNotTalk, StaleGeneration, SourceLost."""
         begun = await self._begin(thread, asked)
+        points.reached("wait.begun")
         call = begun.call
         if call.status == "inProgress":
             left = ((call.deadline or 0) - self._clock.now()) / SECOND
             seconds = max(0.0, min(left, self._limits.wait_seconds))
             is_over = await held(self._wakeups, _keys(thread, call), lambda: self._look(thread, begun), seconds)
             if is_over or self._clock.now() >= (call.deadline or 0):
+                points.reached("wait.over")
                 call = await self._end(thread, asked)
         after = await self._store.rows("thread_reports", {"thread_id": thread.thread_id})
         return AgentAnswer(call=call, after={row[0]: row[1] for row in after if row[0] in call.receiver_thread_ids})

@@ -1,0 +1,1 @@
+"""The server dies at each of its named points."""
