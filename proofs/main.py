@@ -12,7 +12,7 @@ from random import SystemRandom
 
 from msgspec import Struct
 
-from proofs.harness.pages import machine, record, render, today
+from proofs.harness.pages import FAULTS, HOSTILE, counted, machine, record, render, today
 from proofs.harness.settings import ROOT, Proof, prove, try_control
 from proofs.harness.verdicts import Verdict
 from tests.engines import ENGINES, Engine, postgres_server
@@ -41,6 +41,7 @@ NAMES = (
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"
+ALL = "all"
 
 
 class Wish(Struct):
@@ -56,7 +57,8 @@ class Wish(Struct):
 def read_wish(args: list[str]) -> Wish:
     """The command line; argparse says what is wrong with it."""
     parser = argparse.ArgumentParser(prog="scripts/prove", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("name", nargs="?", choices=sorted(PROOFS), help="which proof; docs/proofs.md describes each")
+    names = [*sorted(PROOFS), ALL]
+    parser.add_argument("name", nargs="?", choices=names, help="which proof (docs/proofs.md describes each), or all")
     parser.add_argument("--seed", type=int, help="the source of all chance of a run; drawn and printed if not given")
     parser.add_argument("--tenth", action="store_true", help="a tenth of the load")
     parser.add_argument("--engine", choices=ENGINES, help="only on this engine")
@@ -76,11 +78,47 @@ def main(args: list[str]) -> int:
     if wish.name is None:
         _write_page({})
         return 0
-    proof = PROOFS[wish.name]
-    engines = (wish.engine,) if wish.engine else proof.engines
-    with _postgres("postgres" in engines) as postgres:
-        good = [_run(proof, engine, postgres, wish) for engine in engines]
-    return 0 if all(good) else 1
+    proofs = [*PROOFS.values()] if wish.name == ALL else [PROOFS[wish.name]]
+    planned = [(proof, engine) for proof in proofs for engine in ((wish.engine,) if wish.engine else proof.engines)]
+    # (Asked for an engine, `all` leaves out those that have nothing to show there.)
+    runs = [(proof, engine) for proof, engine in planned if wish.name != ALL or engine in proof.sizes]
+    total = Total()
+    with _postgres(any(engine == "postgres" for _, engine in runs)) as postgres:
+        for proof, engine in runs:
+            _guarded(proof, engine, postgres, wish, total)
+    if wish.name == ALL:
+        _say(total.line(len(runs)))
+    return 1 if total.failed else 0
+
+
+class Total(Struct):
+    """What several runs come to."""
+
+    faults: int = 0
+    hostile: int = 0
+    failed: list[str] = []
+
+    def line(self, runs: int) -> str:
+        """The closing line of all."""
+        bad = f"FAILED: {', '.join(self.failed)}" if self.failed else "all proved"
+        return f"all: {runs} runs, {self.faults:,} {FAULTS}, {self.hostile:,} {HOSTILE} | {bad}"
+
+
+def _guarded(proof: Proof, engine: Engine, postgres: str, wish: Wish, total: Total) -> None:
+    """One proof on one engine; one that breaks down has failed, and the next one is run."""
+    title = f"{proof.name} {engine}"
+    try:
+        verdict = _run(proof, engine, postgres, wish)
+    except Exception as error:
+        if wish.name != ALL:
+            raise
+        _say(f"{title}: broke down: {error!r}")
+        verdict = None
+    if verdict is None:
+        total.failed.append(title)
+        return
+    total.faults += counted(verdict, proof.faults)
+    total.hostile += counted(verdict, proof.hostile)
 
 
 @contextlib.contextmanager
@@ -93,8 +131,8 @@ def _postgres(wanted: bool) -> Iterator[str]:
         yield next(server)
 
 
-def _run(proof: Proof, engine: Engine, postgres: str, wish: Wish) -> bool:
-    """One proof on one engine: the controls, then the product, then the closing line."""
+def _run(proof: Proof, engine: Engine, postgres: str, wish: Wish) -> Verdict | None:
+    """One proof on one engine: the controls, then the product, then the closing line. None: it has failed."""
     title = f"{proof.name} {engine}"
     size = proof.size(engine, tenth=wish.tenth)
     _say(f"{title}: seed {wish.seed}, {size:,} {proof.unit}")
@@ -110,7 +148,7 @@ def _run(proof: Proof, engine: Engine, postgres: str, wish: Wish) -> bool:
         ran = f"{today()}, {machine()}, seed {wish.seed}, {seconds} s"
         entry = record(proof, ran, verdict, [told for _, told in outcomes])
         _write_page({title: entry})
-    return good
+    return verdict if good else None
 
 
 def _controls(proof: Proof, engine: Engine, postgres: str, seed: int) -> Iterator[tuple[bool, str]]:

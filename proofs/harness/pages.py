@@ -19,10 +19,11 @@ and one closing line. Each has negative controls: the product itself with one na
 A control must break the count that it names, or the proof shows nothing and fails. The limits of rates and of chains
 (docs/floods.md) are lifted: a crowd that sends and answers as fast as it can is what they stop.
 
-`scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]`; the tests in `tests/prove` run each at a tenth.
+`scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]`; `scripts/prove all` runs one after the other, for
+about two hours on two cores. The tests in `tests/prove` run each at about a tenth, with some of its controls.
 """
-_FAULTS, _HOSTILE = "injected faults", "hostile inputs"
-_SUMMED = re.compile(rf" ([\d,]+) ({_FAULTS}|{_HOSTILE})\.")
+FAULTS, HOSTILE = "injected faults", "hostile inputs"
+_SUMMED = re.compile(rf" ([\d,]+) ({FAULTS}|{HOSTILE})\.")
 _RECORD = re.compile(r"^\* `(?P<title>\w+ \w+)`: (?P<text>.+)$", re.MULTILINE)
 
 
@@ -38,13 +39,13 @@ def today() -> str:
 
 def record(proof: Proof, ran: str, verdict: Verdict, controls: list[str]) -> str:
     """One line about one full run; `ran`: when, where, with what seed, how long."""
-    sums = ((_sum(verdict, proof.faults), _FAULTS), (_sum(verdict, proof.hostile), _HOSTILE))
+    sums = ((counted(verdict, proof.faults), FAULTS), (counted(verdict, proof.hostile), HOSTILE))
     summed = "".join(f" {count:,} {what}." for count, what in sums if count)
     return f"{ran}.{summed} {verdict.line()}. Controls: {'; '.join(controls)}."
 
 
-def _sum(verdict: Verdict, names: tuple[str, ...]) -> int:
-    """KeyError: the run did not count what its proof says that it counts."""
+def counted(verdict: Verdict, names: tuple[str, ...]) -> int:
+    """The sum of these figures of a run. KeyError: it did not count what its proof says that it counts."""
     return sum(int(verdict.figures[name]) for name in names)
 
 
@@ -56,7 +57,7 @@ def render(proofs: Iterable[Proof], before: str, new: dict[str, str]) -> str:
 
 def _together(records: dict[str, str]) -> Iterator[str]:
     """What the full runs that stand on the page sum up to."""
-    sums = dict.fromkeys((_FAULTS, _HOSTILE), 0)
+    sums = dict.fromkeys((FAULTS, HOSTILE), 0)
     for count, what in (found for text in records.values() for found in _SUMMED.findall(text)):
         sums[what] += int(count.replace(",", ""))
     if any(sums.values()):

@@ -103,19 +103,26 @@ class Cutting:
         try:
             tables, faults = await read_tables(found, TABLES)
         except apsw.Error as error:
-            self._fault(CLOSED, str(error))
-            self._fault(MISSING, "all of it", sum(before.values()))
+            done = sum(before.values())
+            if done:
+                self._fault(CLOSED, str(error))
+                self._fault(MISSING, "all of it", done)
+            else:  # the power failed before the first store was made: the next start makes it
+                await self._try_to_serve(found)
             return
         for fault in faults[:1]:
             self._fault(DAMAGED, fault)
         for what, count in judge_moment(tables, self._book, before, handled).items():
             self._fault(what, folder.name, count)
         if self._dice.random() < _SERVED and not faults:
-            try:
-                await self._serve(found)
-            except (RuntimeError, MoleculeError) as error:
-                self._fault(CLOSED, str(error))
+            await self._try_to_serve(found)
         shutil.rmtree(folder)
+
+    async def _try_to_serve(self, found: Setting) -> None:
+        try:
+            await self._serve(found)
+        except (RuntimeError, MoleculeError) as error:
+            self._fault(CLOSED, str(error))
 
     async def _serve(self, found: Setting) -> None:
         folder = found.folder

@@ -87,7 +87,7 @@ class Chance(Struct, frozen=True):
 
 
 class World:
-    """One game's. `falls`: the server dies as it passes a point for the so manieth time, and chance kills it nowhere."""
+    """One game's. `falls`: a point at which the server dies, and at which pass; chance kills it nowhere then."""
 
     def __init__(
         self, folder: Path, dice: Random, chance: Chance, loop: SimulatedLoop, falls: tuple[str, int] | None = None
