@@ -38,6 +38,7 @@ NAMES = (
     "storage",
     "simulate",
     "crashpoints",
+    "snapshot",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -82,6 +83,11 @@ async def _drop(made: list[tuple[str, str]]) -> None:
             await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
         finally:
             await connection.close()
+
+
+def server_of(database: str) -> str:
+    """The address that `new_database` takes, from that of a database it has made."""
+    return re.sub(r"/molecule_\w+\?", "/postgres?", database)
 
 
 async def drop_databases(addresses: Iterable[str]) -> None:

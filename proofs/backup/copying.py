@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from proofs.harness.office import LIMITS, Office
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
 from tests.clocks import FakeClock
-from tests.engines import Engine, drop_databases, new_database
+from tests.engines import Engine, drop_databases, new_database, server_of
 from tests.running import Running, running
 
 _PRELOADED = 1_500
@@ -146,7 +145,7 @@ class Copying:
             self.verdict.figures["into the other engine"] += 1  # type: ignore[operator]
         folder = copy.with_suffix("")
         folder.mkdir()
-        database = await new_database(_server_of(self._setting.database)) if engine == "postgres" else ""
+        database = await new_database(server_of(self._setting.database)) if engine == "postgres" else ""
         restored = replace(self._setting, engine=engine, folder=folder, database=database)
         try:
             if engine == "postgres":
@@ -241,11 +240,6 @@ async def _status(server: Running, seat: Seat, path: str) -> int:
         line = await reader.readline()
     writer.close()
     return int(line.split()[1])
-
-
-def _server_of(database: str) -> str:
-    """The address by which new databases are made beside this one."""
-    return re.sub(r"/molecule_\w+\?", "/postgres?", database)
 
 
 async def run(setting: Setting) -> Verdict:

@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import json
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from molecule_core.client.api import ApiError
-from tests.approvals.house import ACTION, LEVEL_SECONDS, House, code, decide, path, text_of, verb
+from tests.approvals.bustle import bustle
+from tests.approvals.house import LEVEL_SECONDS, House, code, decide, path, text_of
 from tests.clocks import FakeClock
 from tests.engines import Engine
 from tests.journeys.follow import follow, state_of
@@ -159,55 +159,6 @@ async def test_an_approval_goes_on_after_a_restart(
         assert approved["status"] == "approved"
     async with running(engine, place, tmp_path, clock=clock, seed=2) as server:
         assert await server.admin.get(path(item)) == approved
-
-
-STEPS = 60
-
-
-ASKING = ("approve", "more_info", "more_info")
-
-
-async def bustle(house: House, seed: int) -> list[Any]:
-    """Random verbs, and the snapshots that were taken meanwhile."""
-    dice, taken = random.Random(seed), list[Any]()
-    seats = await house.line("Root", "Lead", "Ops")
-    org_id = house.server.server.registry.orgs()[0].id
-    items = list[Any]()
-    for step in range(STEPS):
-        seat = dice.choice(seats)
-        item = dice.choice(items[-2:]) if items else None
-        with contextlib.suppress(ApiError):
-            choice = dice.randrange(9)
-            if choice < 2 or item is None:
-                items.append(await house.asks(seat, f"{ACTION} {step}", expires_in=dice.choice([60, 600])))
-            elif choice == 2:
-                await house.person_decides(item, dice.choice([*ASKING, "deny"]), note="why?")
-            elif choice < 5:
-                await house.decides(seat, item, dice.choice([*ASKING, "escalate"]), note="why?")
-            elif choice < 7:
-                await verb(next(each for each in seats if each.id == item["workspace_id"]), item, "answer", text="so")
-            elif choice == 7:
-                owner = next(each for each in seats if each.id == item["workspace_id"])
-                found = await house.now(item)
-                await verb(owner, item, dice.choice(["withdraw", "use"]), action_hash=found["action_hash"])
-            else:
-                await house.pass_time(60, *seats)
-        if dice.random() < 0.2:
-            taken.append(await quiet_snapshot(house, org_id))
-    taken.append(await quiet_snapshot(house, org_id))
-    return taken
-
-
-async def quiet_snapshot(house: House, org_id: str) -> Any:
-    """A snapshot in a moment in which no timer is at work: between its place and its reads nothing has happened."""
-    taken = [await bounded(house.person.get(f"/orgs/{org_id}/snapshot"))]
-
-    async def look() -> bool:
-        taken.append(await bounded(house.person.get(f"/orgs/{org_id}/snapshot")))
-        return bool(taken[-1]["as_of"] == taken[-2]["as_of"])
-
-    await eventually(look, bool)
-    return taken[-2]
 
 
 @requirement("Q7", "M34")

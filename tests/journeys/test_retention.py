@@ -16,7 +16,7 @@ from tests.journeys.follow import compared, follow, state_of
 from tests.journeys.livewire import channel, journal_of, streaming, token_of
 from tests.journeys.patience import eventually, refused
 from tests.journeys.seats import remove
-from tests.journeys.test_snapshot import snapshot_of
+from tests.journeys.stories import snapshot_of
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
 from tests.store.bench import seen_from_outside

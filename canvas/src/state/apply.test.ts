@@ -203,6 +203,15 @@ test("every event of the table is known, whatever its payload", () => {
   expect(apply(start(), unknown).unknownEvents).toBe(1);
 });
 
+test("an agent that registers without a card has none, whatever card the one before it had", () => {
+  const server = ran([{ verb: "create", id: "a", parent: null }, { verb: "card", id: "a" }]);
+  const state = start(server.snapshot());
+  const payload = { delivery_mode: "poll", recovered_from: null, agent_card: null, url: null };
+  const frame: EventFrame = { event: "WORKSPACE_ONLINE", workspace_id: "a", timestamp: "2026-03-02T00:00:00Z", payload, entity: { kind: "workspace", id: "a", rev: 99 }, seq: 99, prev: 2 };
+  expect(state.workspaces.get("a")?.agent_card).not.toBeNull();
+  expect(apply(state, frame).workspaces.get("a")?.agent_card).toBeNull();
+});
+
 test("a change with an older revision than the known one changes nothing", () => {
   const server = ran([{ verb: "create", id: "a", parent: null }, { verb: "rename", id: "a", name: "Mara" }]);
   const state = start(server.snapshot());

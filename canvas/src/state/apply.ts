@@ -303,7 +303,8 @@ const CHANGES = new Map<string, Change>([
     some((payload, frame, known) => ({
       status: "online",
       delivery_mode: text(payload, "delivery_mode") ?? known.delivery_mode,
-      agent_card: payload["agent_card"] ?? known.agent_card,
+      // Null is said too: an agent may come without the card that the one before it had.
+      agent_card: "agent_card" in payload ? payload["agent_card"] : known.agent_card,
       url: text(payload, "url") ?? known.url,
       last_heard_at: later(known.last_heard_at, frame.timestamp),
     })),

@@ -1,0 +1,1 @@
+"""Old snapshots and their events are the new snapshot, to the server and to the page."""
