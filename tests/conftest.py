@@ -7,7 +7,7 @@ import pytest
 
 from molecule_core.store.database import Store
 from tests.clocks import FakeClock
-from tests.engines import ENGINES, Engine, databases_dropped, open_store, place_for, postgres_server
+from tests.engines import ENGINES, Engine, databases_dropped, open_store, postgres_server, prepared_place_for
 from tests.running import Running, running
 
 
@@ -39,8 +39,8 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 @pytest.fixture
 async def place(engine: Engine, tmp_path: Path, postgres: str) -> str:
-    """Where a new store may live."""
-    return await place_for(engine, tmp_path, postgres)
+    """Where a new store may live. (tests/store has empty places, and opens them first.)"""
+    return await prepared_place_for(engine, tmp_path, postgres)
 
 
 @pytest.fixture

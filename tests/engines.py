@@ -25,6 +25,10 @@ ENGINES: tuple[Engine, ...] = ("sqlite", "postgres")
 _numbers = itertools.count(1)
 _standing: list[tuple[str, str]] = []
 """The server and the name of each database that a test made and that has not been dropped."""
+_prepared: dict[str, str] = {}
+"""The name of each server's database that holds a schema and nothing else."""
+_ALONE = "SELECT pg_terminate_backend(pid, $2) FROM pg_stat_activity WHERE datname = $1"
+_LEAVE_MILLISECONDS = 5_000
 
 
 def postgres_server() -> Iterator[str]:
@@ -56,10 +60,33 @@ def postgres_server() -> Iterator[str]:
 
 async def new_database(server: str) -> str:
     """The address of a new, empty database."""
+    return await _made(server, "CREATE DATABASE {}")
+
+
+async def prepared_database(server: str) -> str:
+    """The address of a new database whose schema is there already, as the product makes it: a copy of files, in a third
+    of the time."""
+    if server not in _prepared:
+        first = await _made(server, "CREATE DATABASE {}")
+        store = open_store("postgres", first)
+        await store.open()
+        await store.close()
+        # It outlives the test that asked first.
+        _, name = _standing.pop()
+        connection = await asyncpg.connect(server)
+        try:  # what still leaves must be gone before it can be copied
+            await connection.execute(_ALONE, name, _LEAVE_MILLISECONDS)
+        finally:
+            await connection.close()
+        _prepared[server] = name
+    return await _made(server, f"CREATE DATABASE {{}} TEMPLATE {_prepared[server]} STRATEGY FILE_COPY")
+
+
+async def _made(server: str, statement: str) -> str:
     name = f"molecule_{os.getpid()}_{next(_numbers)}"
     connection = await asyncpg.connect(server)
     try:
-        await connection.execute(f"CREATE DATABASE {name}")
+        await connection.execute(statement.format(name))
     finally:
         await connection.close()
     _standing.append((server, name))
@@ -101,6 +128,11 @@ async def drop_databases(addresses: Iterable[str]) -> None:
 async def place_for(engine: Engine, folder: Path, postgres: str) -> str:
     """Where a new store of an engine is to live: a file's path or a database's address."""
     return await new_database(postgres) if engine == "postgres" else str(folder / "molecule.db")
+
+
+async def prepared_place_for(engine: Engine, folder: Path, postgres: str) -> str:
+    """The same where on PostgreSQL the schema is there already."""
+    return await prepared_database(postgres) if engine == "postgres" else str(folder / "molecule.db")
 
 
 def open_store(

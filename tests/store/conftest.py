@@ -1,12 +1,19 @@
 """Fixtures of the store's tests."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from tests.clocks import FakeClock
-from tests.engines import Engine
+from tests.engines import Engine, place_for
 from tests.store.bench import Bench, bench_on
+
+
+@pytest.fixture
+async def place(engine: Engine, tmp_path: Path, postgres: str) -> str:
+    """Where a store is made from nothing."""
+    return await place_for(engine, tmp_path, postgres)
 
 
 @pytest.fixture
