@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -67,8 +67,10 @@ class Place(Protocol):
 class ServerProcess:
     """One server at one port and one place, over all its restarts."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, limits: Mapping[str, int] | None = None) -> None:
+        """`limits` are set behind those that are lifted for every proof, and may lower these again."""
         self._setting = setting
+        self._limits = {f"MOLECULE_LIMIT_{name.upper()}": str(value) for name, value in (limits or {}).items()}
         self.port = free_port(setting.dice("port", os.getpid()))
         self.up = asyncio.Event()
         """Set while the server listens."""
@@ -114,6 +116,7 @@ class ServerProcess:
             **kept,
             **_LIFTED,
             **_PUSHES,
+            **self._limits,
             "PYTHONPATH": self._setting.python_path(),
             "MOLECULE_ADMIN_TOKEN": ADMIN_TOKEN,
             "MOLECULE_DATABASE": self._setting.database,
@@ -133,6 +136,12 @@ class ServerProcess:
             self._listening.set_result(False)
         elif not self._ending:
             self.ended_by_itself += 1
+
+    @property
+    def pid(self) -> int:
+        """The process that runs now, or ran last."""
+        assert self._process is not None
+        return self._process.pid
 
     async def kill(self) -> None:
         """SIGKILL, at once."""

@@ -272,7 +272,10 @@ def test_brackets_inside_texts_and_side_by_side_are_no_depth() -> None:
         (b'"\xff"', "it is not UTF-8"),
         (b"NaN", "invalid character"),
         (b"1e999", "out of range"),
-        (b'"\\ud800"', "truncated|surrogate"),
+        (b'"\\ud800"', "a lone surrogate"),
+        (b'{"name":"\\uD800"}', "a lone surrogate"),
+        (b'["\\udc00"]', "a lone surrogate"),
+        (b'["\\ud83d\\ude00"', "truncated"),
     ],
 )
 def test_a_refusal_says_what_is_wrong(body: bytes, reason: str) -> None:

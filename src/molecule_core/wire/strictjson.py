@@ -22,7 +22,7 @@ def decode(body: bytes, *, max_depth: int) -> Any:
     except RecursionError:
         raise JsonTooDeep(limit=max_depth) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidJson(reason=_reason(error)) from None
+        raise InvalidJson(reason=_reason(error, body)) from None
     if body.count(b"{") + body.count(b"[") > max_depth and _deeper_than(value, max_depth):
         raise JsonTooDeep(limit=max_depth)
     if b"\\u" in body or body.count(b":") != msgspec.json.encode(value).count(b":"):
@@ -30,10 +30,23 @@ def decode(body: bytes, *, max_depth: int) -> Any:
     return value
 
 
-def _reason(error: Exception) -> str:
-    return (
-        "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).removeprefix("JSON is malformed: ")
-    )
+def _reason(error: Exception, body: bytes) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    if b"\\ud" in body.lower() and _holds_half_a_pair(body):
+        return "it holds a lone surrogate (half of an escaped pair), which is no text"
+    return str(error).removeprefix("JSON is malformed: ")
+
+
+def _holds_half_a_pair(body: bytes) -> bool:
+    """Whether a lone surrogate is all that is wrong: the decoder takes one at the end of a text for a text cut off."""
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):
+        pass
+    return False
 
 
 def _deeper_than(value: Any, limit: int) -> bool:
