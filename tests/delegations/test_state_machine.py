@@ -1,6 +1,6 @@
 """Delegations against a model of a few lines: whatever is begun, taken, said, cancelled, sent and waited for."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,11 @@ VERDICTS = {
 class Work:
     """The model of one delegation: what it has come to, and what would end it."""
 
-    def __init__(self, row: Delegation, parent: "Work | None") -> None:
-        self.row, self.parent = row, parent
-        # Of what begins below something that has ended already nobody knows before it is looked at.
+    def __init__(self, row: Delegation, parent: "Work | None", clock: "Callable[[], int]") -> None:
+        self.row, self.parent, self.clock = row, parent, clock
+        self.ended_at = 0
+        # Of what begins in the very moment in which the one above ends nobody knows before it is looked at. What begins
+        # later is begun in full knowledge, and goes on.
         is_below_the_dead = parent is not None and parent.end is not None
         self.looked_at = row.created_at + 60 * SECOND if is_below_the_dead else 0
         self.end: tuple[str, str | None] | None = None
@@ -52,11 +54,14 @@ class Work:
 
     def ends(self, status: str, reason: str | None = None) -> None:
         """Once, and never otherwise."""
-        self.end = self.end or (status, reason)
+        if self.end is None:
+            self.end, self.ended_at = (status, reason), self.clock()
 
     def falls_due(self, now: int) -> None:
         """What time and the loss of others do to it."""
-        lost = self.parent is not None and self.parent.end is not None and self.parent.end[0] != "completed"
+        above = self.parent
+        lost = above is not None and above.end is not None and above.end[0] != "completed"
+        lost = lost and above is not None and above.ended_at >= self.row.created_at
         too_long = self.unsure_at is not None and self.unsure_at + _UNSURE_SECONDS * SECOND <= now
         if self.is_gone:
             self.ends("failed", "target_removed")
@@ -118,7 +123,7 @@ class DelegationMachine(RuleBasedStateMachine):
         if known is not None:
             assert found.row.id == known.row.id
             return known
-        self.work.append(Work(found.row, parent))
+        self.work.append(Work(found.row, parent, lambda: self.now))
         assert found.row.parent_id == (None if parent is None else parent.row.id)
         return self.work[-1]
 
@@ -347,6 +352,23 @@ def _play(stage: Stage, steps: int) -> None:
     told = settings(max_examples=max(1, steps // _STEPS_A_STORY), stateful_step_count=_STEPS_A_STORY, deadline=None)
     machine: Any = lambda: DelegationMachine(stage)  # noqa: E731 (Hypothesis wants a function of no arguments)
     run_state_machine_as_test(machine, settings=told)
+
+
+@requirement("D14")
+def test_what_is_begun_below_work_that_has_been_taken_back_goes_on(stage: Stage) -> None:
+    machine = DelegationMachine(stage)
+    acts: list[Any] = [
+        lambda: machine.begin(pushed=False, task="a", key=None, long=False),
+        lambda: machine.claim(1),
+        lambda: machine.cancel(0),
+        lambda: machine.wait(1),
+        lambda: machine.begin_below(0),
+        lambda: machine.wait(61),
+    ]
+    for act in acts:
+        act()
+        machine.the_store_says_what_the_model_says()
+    assert [each.end for each in machine.work] == [("cancelled", "cancelled"), None]
 
 
 @requirement("D1", "D7", "D9", "D11", "D14")

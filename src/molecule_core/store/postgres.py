@@ -49,7 +49,7 @@ from molecule_core.store.grouping import (
 )
 from molecule_core.store.journal import entry
 from molecule_core.store.mirrors import CHANGES, KEPT, Mirrors
-from molecule_core.store.queries import Dialect, Params, load_migrations, load_queries, load_schema
+from molecule_core.store.queries import Dialect, Params, load_migrations, load_schema, queries_of
 from molecule_core.store.sets import as_set
 
 # Any number, but always the same. Every process shares the first: versions that knew one process only took it for
@@ -100,7 +100,7 @@ class PostgresStore(Store):
         self._outdated = outdated
         self._changed = False
         self._copies = copies
-        self._queries = load_queries("postgres")
+        self._queries = queries_of("postgres")
         self._queue = Queue(limits)
         self.followers = self._queue.followers
         self._numbers: dict[tuple[str, str], int] = {}

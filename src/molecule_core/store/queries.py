@@ -94,9 +94,8 @@ def split_statements(source: str) -> Iterator[tuple[str, str, str]]:
         yield head.group(1), head.group(2), source[head.end() : end].strip().rstrip(";")
 
 
-@cache
 def load_queries(dialect: Dialect) -> Mapping[str, Query]:
-    """All named queries of the package in one dialect, read once. A name that two rooms use is an error."""
+    """All named queries of the package in one dialect. A name that two rooms use is an error."""
     found: dict[str, Query] = {}
     for room in ROOMS_WITH_QUERIES:
         folder = resources.files("molecule_core").joinpath(room)
@@ -109,6 +108,12 @@ def load_queries(dialect: Dialect) -> Mapping[str, Query]:
             for name, _, text in split_statements(special.read_text(encoding="utf-8")):
                 found[name] = Query(name, text, dialect)
     return found
+
+
+@cache
+def queries_of(dialect: Dialect) -> Mapping[str, Query]:
+    """The same, read once in the life of the process: what a store takes."""
+    return load_queries(dialect)
 
 
 def load_schema(dialect: Dialect) -> str:

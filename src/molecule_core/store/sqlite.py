@@ -44,7 +44,7 @@ from molecule_core.store.grouping import (
     write_groups,
 )
 from molecule_core.store.journal import entry
-from molecule_core.store.queries import Dialect, Params, load_migrations, load_queries, load_schema
+from molecule_core.store.queries import Dialect, Params, load_migrations, load_schema, queries_of
 
 DATABASE_FILE = "molecule.db"
 # Enough for every statement of the package with room to grow; the default of 100 would evict some.
@@ -83,7 +83,7 @@ class SqliteStore(Store):
         self._ids = ids
         self._ring = ring
         self._synchronous = synchronous
-        self._queries = load_queries("sqlite")
+        self._queries = queries_of("sqlite")
         self._queue = Queue(limits)
         self.followers = self._queue.followers
         self._numbers: dict[tuple[str, str], int] = {}
