@@ -24,6 +24,8 @@ from tests.engines import Engine, drop_databases, new_database, server_of
 from tests.running import Running, running
 
 _PRELOADED = 1_500
+# A copy is killed after so many acts of those who write meanwhile: early on, half-way, or when it has just ended.
+_LATEST = (2, 8, 30, 120)
 _KILLED, _OTHER_ENGINE = 0.4, 0.4
 _MOST_NOTES = 5
 # A frame or the end of a copy: in this process, on a busy machine.
@@ -130,7 +132,7 @@ class Copying:
         assert child.stdout is not None
         async with asyncio.timeout(_SECONDS):
             await child.stdout.readline()
-            await self._book.progress.after("done", self._dice.randint(1, 120), seconds=_SECONDS)
+            await self._book.progress.after("done", self._dice.randint(1, self._dice.choice(_LATEST)), seconds=_SECONDS)
             if child.returncode is None:
                 child.kill()
                 self.verdict.figures["killed on the way"] += 1  # type: ignore[operator]

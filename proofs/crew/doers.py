@@ -5,7 +5,7 @@ Above: givers. Below: the people's way of asking (company.py), the model (ends.p
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from proofs.crew.company import LEASE_SECONDS, WAIT_SECONDS, Company, Seat
 from proofs.crew.ends import Works, done
@@ -17,12 +17,21 @@ _ROWS = 4
 POLLING, PUSHED = 2, 2
 _HANDS = 2
 """Agents of one seat that polls."""
+Way = Callable[[int], Awaitable[int]]
+"""Opens a way to a port of this machine; tells the port at which it begins."""
+
+
+async def straight(port: int) -> int:
+    """Nothing lies between."""
+    return port
 
 
 class Doers:
     """Seats that do what they are given."""
 
-    def __init__(self, server: Place, company: Company, works: Works) -> None:
+    def __init__(self, server: Place, company: Company, works: Works, way: Way = straight) -> None:
+        """`way` is the one by which the server finds those that are pushed to."""
+        self._way = way
         self._server = server
         self._company = company
         self._works = works
@@ -30,6 +39,8 @@ class Doers:
         self._listening.reply = self._pushed
         self._door: asyncio.Server | None = None
         self._polling: list[Seat] = []
+        self.pushed: list[Seat] = []
+        """Those that are pushed to."""
         self.targets: list[str] = []
         self.pushes = 0
         self.tasks: list[asyncio.Task[None]] = []
@@ -37,13 +48,13 @@ class Doers:
     async def found(self) -> None:
         """Makes the seats, and opens the door of those that are pushed to."""
         self._door = await asyncio.start_server(self._listening.serve, "127.0.0.1", 0)
-        self._listening.port = self._door.sockets[0].getsockname()[1]
+        self._listening.port = await self._way(self._door.sockets[0].getsockname()[1])
         async with Caller(self._server.port, ADMIN_TOKEN) as admin:
             self._polling = [Seat(await admin.post("/workspaces", {"name": f"Doer {n}"})) for n in range(POLLING)]
             url = {"url": self._listening.url, "max_concurrent_tasks": 4}
-            pushed = [await admin.post("/workspaces", {"name": f"Pushed {n}", **url}) for n in range(PUSHED)]
+            self.pushed = [Seat(await admin.post("/workspaces", {"name": f"Pushed {n}", **url})) for n in range(PUSHED)]
             self._works.absent = (await admin.post("/workspaces", {"name": "Absent"}))["id"]
-        self.targets = [*(seat.id for seat in self._polling), *(str(seat["id"]) for seat in pushed)]
+        self.targets = [*(seat.id for seat in self._polling), *(seat.id for seat in self.pushed)]
 
     def begin(self) -> None:
         """Everybody goes to work."""
@@ -81,11 +92,10 @@ class Doers:
                     continue
                 hands.hand(rows, asked, begun + LEASE_SECONDS)
                 for row in rows:
-                    await self._answer(api, row)
+                    await self.answer(api, row["id"], row["source_id"])
 
-    async def _answer(self, api: Caller, row: dict[str, Any]) -> None:
-        """Its answer is the result, and handles it."""
-        id_ = row["id"]
+    async def answer(self, api: Caller, id_: str, source_id: str) -> None:
+        """Its answer to a task is the result, and handles it."""
         message = {
             "role": "agent",
             "messageId": f"done-{id_}",
@@ -94,7 +104,7 @@ class Doers:
         }
         body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
         try:
-            await self._company.insist(lambda: api.post(f"/workspaces/{row['source_id']}/a2a", body, x_timeout="0"))
+            await self._company.insist(lambda: api.post(f"/workspaces/{source_id}/a2a", body, x_timeout="0"))
         except Refused as error:
             self._company.refused(error, f"answer to {id_}")
         else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from proofs.crew.book import Book
 from proofs.crew.company import LEASE_SECONDS, WAIT_SECONDS, Company, Seat
-from proofs.crew.doers import POLLING, Doers
+from proofs.crew.doers import POLLING, Doers, Way, straight
 from proofs.crew.ends import RESULT, Work, Works
 from proofs.harness.caller import Caller, Refused
 from proofs.harness.serving import ADMIN_TOKEN, Place
@@ -30,13 +30,14 @@ _META = "io.modelcontextprotocol/"
 class Givers:
     """One giver for each entrance, and the doers that they give to."""
 
-    def __init__(self, setting: Setting, server: Place, company: Company, book: Book) -> None:
+    def __init__(self, setting: Setting, server: Place, company: Company, book: Book, way: Way = straight) -> None:
+        """`way` is the one by which the server finds doers that are pushed to."""
         self._setting = setting
         self._server = server
         self._company = company
         self._book = book
         self.works = Works(book)
-        self.doers = Doers(server, company, self.works)
+        self.doers = Doers(server, company, self.works, way)
         self._seats: list[Seat] = []
         self._giving: list[asyncio.Task[None]] = []
         self._reading: list[asyncio.Task[None]] = []

@@ -183,7 +183,7 @@ PROOF = Proof(
     "for what never comes; and the same seed plays the same game, to the last row of the journal.",
     engines=("sqlite",),
     unit="seeds",
-    sizes={"sqlite": 2_000, "postgres": 2_000},
+    sizes={"sqlite": 10_000, "postgres": 2_000},
     control_sizes={"sqlite": 8, "postgres": 8},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,

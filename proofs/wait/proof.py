@@ -75,7 +75,7 @@ PROOF = Proof(
     engines=("sqlite", "postgres"),
     unit="games",
     sizes={"sqlite": 10_000, "postgres": 2_000},
-    control_sizes={"sqlite": 100, "postgres": 100},
+    control_sizes={"sqlite": 300, "postgres": 300},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
 )
