@@ -5,6 +5,9 @@ import gc
 from collections.abc import Generator
 from typing import Any
 
+import pytest
+
+from molecule_core.ground.errors import NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.owing import NotAlone, Owing
 from molecule_core.store.database import Command, Step, WriteSet
@@ -32,5 +35,28 @@ async def test_an_answer_whose_sender_went_away_meanwhile_is_no_error_in_the_log
     owing = Owing(office.clock, Limits())
     owing.run(store, "asked", "who goes", answering).cancel()
     await owing.run(store, "asked", "who stays", answering)
+    gc.collect()
+    assert complaints == []
+
+
+def refusing(_alone: bool) -> Command[None]:
+    """A command that is refused."""
+
+    def decide() -> Generator[Step, Any, WriteSet[None]]:
+        yield from ()
+        raise NotFound(what="thing")
+
+    return Command("", (), decide)
+
+
+@requirement("M27")
+async def test_a_refusal_whose_sender_went_away_meanwhile_is_no_error_in_the_log(office: Office) -> None:
+    store, loop = office.server.server.store, asyncio.get_running_loop()
+    complaints: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+    owing = Owing(office.clock, Limits())
+    owing.run(store, "asked", "who goes", refusing)
+    with pytest.raises(NotFound):
+        await owing.run(store, "asked", "who stays", refusing)
     gc.collect()
     assert complaints == []

@@ -4,12 +4,14 @@ import asyncio
 
 import pytest
 
-from tests.journeys.rawhttp import request, wire
+from tests.journeys.livewire import hand_made
+from tests.journeys.rawhttp import ask, request, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running
 
 HEALTH = request("GET", "/health")
 NOPE = request("GET", "/nope")
+LARGE = request("GET", "/openapi.json", token=ADMIN_TOKEN)
 
 
 @requirement("S14")
@@ -51,6 +53,29 @@ async def test_thousands_of_requests_in_one_go_are_each_answered(plain: Running,
         finally:
             sending.cancel()
     assert (statuses[0], set(statuses[1:])) == (201, {404 if behind is NOPE else 200})
+
+
+@requirement("S14")
+async def test_who_reads_no_answers_is_made_no_more_of_them(plain: Running) -> None:
+    """One small piece of bytes may ask for hundreds of large answers: they must not pile up in memory."""
+    many = 100
+    async with hand_made(plain, reads=4096) as connection:
+        await connection.send(LARGE * many)
+        counts = [-1.0, 0.0]
+        while counts[-1] != counts[-2] or not connection.answered:
+            counts.append(await _answered(plain, "/openapi.json"))
+        assert counts[-1] < many / 2
+        replies = [await connection.reply() for _ in range(many)]
+    assert {reply.status for reply in replies} == {200}
+
+
+async def _answered(server: Running, route: str) -> float:
+    """How many requests of a route were answered, once what is going on has had some turns."""
+    for _ in range(50):
+        await ask(server.port, "GET", "/health")
+    figures = (await ask(server.port, "GET", "/metrics", token=ADMIN_TOKEN)).body.decode()
+    lines = [line for line in figures.splitlines() if line.startswith("molecule_http_requests_total{")]
+    return sum(float(line.split()[-1]) for line in lines if f'route="{route}"' in line)
 
 
 @requirement("S14")

@@ -9,6 +9,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from molecule_core.ground.limits import Limits
+from tests.journeys.livewire import hand_made
 from tests.journeys.rawhttp import Wire, ask, chunk, request, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, running
@@ -119,6 +120,19 @@ async def test_a_connection_without_a_next_request_is_closed_after_a_while(tmp_p
     async with running("sqlite", place, tmp_path, limits=limits) as server, wire(server.port) as connection:
         assert (await connection.ask("GET", "/health")).status == 200
         assert await connection.hung_up()
+
+
+@requirement("S14")
+async def test_a_connection_whose_answers_are_not_taken_is_cut_off(tmp_path: Path) -> None:
+    limits = Limits(unread_seconds=1, idle_seconds=_UNHURRIED, header_seconds=_UNHURRIED, body_seconds=_UNHURRIED)
+    place = str(tmp_path / "molecule.db")
+    async with (
+        running("sqlite", place, tmp_path, limits=limits) as server,
+        hand_made(server, reads=4096) as connection,
+    ):
+        await connection.send(request("GET", "/openapi.json") * 50)
+        with pytest.raises(ConnectionError):
+            await _trickle(connection, b"\r\n")
 
 
 @requirement("S14")

@@ -1,4 +1,5 @@
-"""The one timer of a connection: it rings no later than the deadline of the stage that the connection is in.
+"""The one timer of a connection: it rings no later than the deadline of the stage that the connection is in. And what
+its client leaves unread meanwhile.
 
 Above: `edges/protocol.py`. Below: the event loop.
 """
@@ -55,3 +56,18 @@ class Deadline:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class Unread:
+    """More than the transport wants to hold was written, and its client has yet to take it."""
+
+    __slots__ = ("_left", "_transport")
+
+    def __init__(self, transport: asyncio.WriteTransport) -> None:
+        self._transport = transport
+        self._left = transport.get_write_buffer_size()
+
+    def moves(self) -> bool:
+        """Whether anything was taken since the last look."""
+        before, self._left = self._left, self._transport.get_write_buffer_size()
+        return self._left != before

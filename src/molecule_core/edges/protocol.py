@@ -18,19 +18,11 @@ from uvicorn.server import ServerState
 
 from molecule_core.edges.app import App, refusal
 from molecule_core.edges.bodies import Body
-from molecule_core.edges.deadlines import Deadline
+from molecule_core.edges.deadlines import Deadline, Unread
 from molecule_core.edges.exchange import Exchange, head_without_upgrade, wants_websocket
 from molecule_core.edges.rates import Visitor
 from molecule_core.edges.routes import Answer, Taker
-from molecule_core.ground.errors import (
-    BadHttp,
-    BodyTooLarge,
-    BodyTooSlow,
-    HeadersTooLarge,
-    HeadersTooSlow,
-    MoleculeError,
-    ServerBusy,
-)
+from molecule_core.ground import errors
 from molecule_core.ground.limits import Limits
 
 # What a client still sends after its refusal is thrown away so long, so that it gets to read the refusal.
@@ -71,6 +63,7 @@ class Connection(asyncio.Protocol):
         self._upgrading = False
         self._early: list[bytes] = []
         self._stage = _HEAD
+        self._unread: Unread | None = None
         self._deadline = Deadline(self._loop, self._on_deadline)
 
     # -- the transport's side ------------------------------------------------------------------------------------------
@@ -82,7 +75,7 @@ class Connection(asyncio.Protocol):
         self._server.connections.add(self)  # type: ignore[arg-type]
         self._watch()
         if len(self._server.connections) > self.limits.connections:
-            self._hang_up(ServerBusy())
+            self._hang_up(errors.ServerBusy())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client went: what works on its answers may stop; what was accepted stays accepted."""
@@ -94,13 +87,19 @@ class Connection(asyncio.Protocol):
         self._queue.clear()
 
     def pause_writing(self) -> None:
-        """The client reads slowly: take no more of its requests."""
+        """The client reads slowly: take no more of its requests, and make no more answers."""
         self._transport.pause_reading()
+        self._unread = Unread(self._transport)
+        self._deadline.begin()
+        self._watch()
 
     def resume_writing(self) -> None:
         """The client has read."""
-        if not self._transport.is_closing() and len(self._queue) <= _MOST_PIPELINED:
-            self._transport.resume_reading()
+        self._unread = None
+        if not self._transport.is_closing():
+            if len(self._queue) <= _MOST_PIPELINED:
+                self._transport.resume_reading()
+            self._proceed()
 
     def shutdown(self) -> None:
         """The server stops: whoever waits for nothing is let go, the others after their answer."""
@@ -122,21 +121,19 @@ class Connection(asyncio.Protocol):
         try:
             self._feed(data)
         except httptools.HttpParserError:
-            self._broken(HeadersTooLarge(limit=self.limits.header_bytes) if self._head_is_large() else BadHttp())
+            too_large = self._head_size > self.limits.header_bytes
+            self._broken(errors.HeadersTooLarge(limit=self.limits.header_bytes) if too_large else errors.BadHttp())
             return
         if self._stage == _HEAD:
             # The parser keeps a line to itself until it ends, so what came is counted here too.
             self._unfinished = self._unfinished + len(data) if in_head else 0
             if self._unfinished > self.limits.header_bytes:
-                self._broken(HeadersTooLarge(limit=self.limits.header_bytes))
+                self._broken(errors.HeadersTooLarge(limit=self.limits.header_bytes))
                 return
         else:
             self._unfinished = 0
         if self._stage in (_HEAD, _BODY):
             self._watch()
-
-    def _head_is_large(self) -> bool:
-        return self._head_size > self.limits.header_bytes
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -156,19 +153,17 @@ class Connection(asyncio.Protocol):
         curl --http2 offer h2c with every first request; uvicorn 0.54 loses the body of such a request.)"""
         method, version = self._parser.get_method(), self._parser.get_http_version()
         if method == b"CONNECT":  # asks for a tunnel, and would do so again
-            self._broken(BadHttp())
+            self._broken(errors.BadHttp())
             return
         head = head_without_upgrade(method, self._url, version, self._headers)
         self._upgrade_ignored = False
         self._parser = httptools.HttpRequestParser(self)
         self._feed(head + rest)
 
-    def _broken(self, error: MoleculeError) -> None:
+    def _broken(self, error: errors.MoleculeError) -> None:
         """What comes now cannot be understood; what came before is still answered."""
-        if self._reading is not None and not self._reading.answered and self._queue[-1] is self._reading:
-            unfinished = self._queue.pop()
-        else:
-            unfinished = None
+        is_half = self._reading is not None and not self._reading.answered and self._queue[-1] is self._reading
+        unfinished = self._queue.pop() if is_half else None
         self._deaf = True
         if self._queue:
             self._reading = None
@@ -227,7 +222,7 @@ class Connection(asyncio.Protocol):
         self._stage = _BODY
         try:
             exchange.call = self.app.admit(method, self._url, self._headers, self._visitor)
-        except MoleculeError as error:
+        except errors.MoleculeError as error:
             self._refuse(exchange, error)
             return
         expects = b"expect" in exchange.call.headers and len(self._queue) == 1
@@ -248,7 +243,7 @@ class Connection(asyncio.Protocol):
             self._discard(len(body))
         elif exchange.size > limit:
             exchange.give_up()
-            self._refuse(exchange, BodyTooLarge(limit=limit))
+            self._refuse(exchange, errors.BodyTooLarge(limit=limit))
         elif exchange.stream is None:
             exchange.body.append(body)
         else:
@@ -278,7 +273,7 @@ class Connection(asyncio.Protocol):
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _refuse(self, exchange: Exchange, error: MoleculeError) -> None:
+    def _refuse(self, exchange: Exchange, error: errors.MoleculeError) -> None:
         """Settles an exchange before its handler is asked; the answer leaves when it is its turn."""
         exchange.refused = refusal(error, self._visitor.standing)
         if self._queue[0] is exchange:
@@ -290,7 +285,7 @@ class Connection(asyncio.Protocol):
             return
         self._proceeding = True
         try:
-            while self._queue and self._queue[0].ready:
+            while self._unread is None and self._queue and self._queue[0].ready:
                 self._start(self._queue[0])
         finally:
             self._proceeding = False
@@ -301,7 +296,7 @@ class Connection(asyncio.Protocol):
     def _start(self, exchange: Exchange) -> None:
         exchange.started = True
         if exchange.refused is not None or exchange.call is None:
-            self._write(exchange, exchange.refused or refusal(BadHttp()))
+            self._write(exchange, exchange.refused or refusal(errors.BadHttp()))
             return
         body = exchange.body
         exchange.call.body = body[0] if len(body) == 1 else b"".join(body)
@@ -323,7 +318,7 @@ class Connection(asyncio.Protocol):
             self._hand_over(answer.take, exchange.rate(answer))
             return
         self._queue.popleft()
-        if len(self._queue) == _MOST_PIPELINED:
+        if len(self._queue) == _MOST_PIPELINED and self._unread is None:
             self._transport.resume_reading()
         head = exchange.head(answer, self._server.default_headers)
         self._transport.write(head if exchange.head_only else head + answer.body)
@@ -355,6 +350,8 @@ class Connection(asyncio.Protocol):
         self._deadline.watch(self._patience())
 
     def _patience(self) -> int:
+        if self._unread is not None:
+            return self.limits.unread_seconds
         if self._stage == _HEAD:
             return self.limits.header_seconds
         return self.limits.body_seconds if self._stage == _BODY else self.limits.idle_seconds
@@ -362,21 +359,23 @@ class Connection(asyncio.Protocol):
     def _on_deadline(self) -> None:
         """Late, or only early for the stage that came since? A request that is being answered has no deadline here, and
         a client whom we keep waiting is not slow."""
-        if self._stage == _BUSY:
+        if self._stage == _BUSY and self._unread is None:
             return
         stream = self._reading.stream if self._reading is not None else None
-        if stream is not None and stream.holds:
+        if (self._unread is not None and self._unread.moves()) or (stream is not None and stream.holds):
             self._deadline.begin()
         if not self._deadline.has_passed(self._patience()):
             self._watch()
+        elif self._unread is not None:
+            self._transport.abort()
         elif self._stage == _IDLE or (self._stage == _HEAD and self._head_size == 0):
             self._transport.close()
         elif self._stage == _HEAD:
-            self._hang_up(HeadersTooSlow(seconds=self.limits.header_seconds))
+            self._hang_up(errors.HeadersTooSlow(seconds=self.limits.header_seconds))
         else:
-            self._hang_up(BodyTooSlow(seconds=self.limits.body_seconds))
+            self._hang_up(errors.BodyTooSlow(seconds=self.limits.body_seconds))
 
-    def _hang_up(self, error: MoleculeError, *, linger: bool = False) -> None:
+    def _hang_up(self, error: errors.MoleculeError, *, linger: bool = False) -> None:
         """Says why, if nothing else has been or is being said, and closes: at once, or, for a client that is still
         sending, once it has had time to read why (closing earlier would take the refusal from it)."""
         exchange = self._reading or (self._queue[0] if self._queue else Exchange(self._visitor, keep_alive=False))

@@ -1,5 +1,6 @@
 """What every refusal is made of."""
 
+import asyncio
 from typing import Any
 
 
@@ -19,3 +20,11 @@ class MoleculeError(Exception):
     def extras(self) -> dict[str, Any]:
         """Members that travel beside the sentence; existing clients read some by name."""
         return {}
+
+
+def refuse(future: "asyncio.Future[Any]", error: BaseException) -> None:
+    """Tells who waits for it what went wrong. It may be gone, and a refusal that nobody looks at is no mistake of ours,
+    as which an error would be logged."""
+    future.set_exception(error)
+    if isinstance(error, MoleculeError):
+        future.exception()

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from molecule_core.ground.base_error import MoleculeError, refuse
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
-from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import plain_line
 from molecule_core.messages import rules
@@ -181,7 +181,7 @@ class Owing:
             if tried.cancelled():
                 outcome.cancel()
                 return
-            refusal = tried.exception()  # also if nobody waits any more: one that is never looked at is logged
+            refusal = tried.exception()
             if outcome.done():
                 return
             if isinstance(refusal, NotAlone):
@@ -189,9 +189,9 @@ class Owing:
                 try:
                     store.run(command(True)).add_done_callback(told)
                 except MoleculeError as error:
-                    outcome.set_exception(error)
+                    refuse(outcome, error)
             elif refusal is not None:
-                outcome.set_exception(refusal)
+                refuse(outcome, refusal)
             else:
                 outcome.set_result(tried.result())
 

@@ -9,7 +9,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from molecule_core.ground import points
-from molecule_core.ground.errors import MoleculeError, ServerBusy, StoreUnavailable
+from molecule_core.ground.base_error import refuse
+from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import StoreMeter
 from molecule_core.store.database import Command, Decision, Event, Step, WriteSet
@@ -74,19 +75,14 @@ class Pending:
             return
         refusal = self.error or (self.write_set.refusal if self.write_set is not None else None)
         if refusal is not None:
-            self._refuse(refusal)
+            refuse(self.future, refusal)
         elif self.write_set is not None:
             self.future.set_result(self.write_set.answer)
 
     def fail(self, error: Exception) -> None:
         """Tells the caller that nothing was written."""
         if not self.future.done():
-            self._refuse(error)
-
-    def _refuse(self, error: Exception) -> None:
-        self.future.set_exception(error)
-        if isinstance(error, MoleculeError):
-            self.future.exception()  # the caller may be gone: a refusal that nobody looks at is logged as a mistake
+            refuse(self.future, error)
 
 
 def left_a_number_unused(group: Iterable[Pending]) -> bool:
