@@ -69,9 +69,9 @@ class Wire:
             self._writer.write(data)
             await self._writer.drain()
 
-    async def reply(self) -> Reply:
+    async def reply(self, seconds: float = IN_PROCESS_SECONDS) -> Reply:
         """Reads one answer."""
-        async with asyncio.timeout(IN_PROCESS_SECONDS):
+        async with asyncio.timeout(seconds):
             first = await self._reader.readuntil(b"\r\n")
             headers: dict[str, str] = {}
             while (line := await self._reader.readuntil(b"\r\n")) != b"\r\n":
