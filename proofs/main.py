@@ -41,6 +41,7 @@ NAMES = (
     "snapshot",
     "network",
     "limits",
+    "slow",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

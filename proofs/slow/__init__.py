@@ -1,0 +1,1 @@
+"""`prove slow`: a crowd that watches live, of which some stop reading."""
