@@ -42,6 +42,7 @@ NAMES = (
     "network",
     "limits",
     "slow",
+    "soak",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

@@ -79,6 +79,11 @@ class Wire:
                 headers[name.strip().lower()] = value.strip()
             return Reply(int(first.split()[1]), headers, await self._body(headers))
 
+    async def some(self, seconds: float = IN_PROCESS_SECONDS) -> bytes:
+        """The first bytes of whatever comes."""
+        async with asyncio.timeout(seconds):
+            return await self._reader.read(1)
+
     async def _body(self, headers: dict[str, str]) -> bytes:
         if headers.get("transfer-encoding") != "chunked":
             return await self._reader.readexactly(int(headers.get("content-length", "0")))

@@ -1,0 +1,1 @@
+"""`prove soak`: two hundred agents at an even pace for minutes, and a fault each second."""
