@@ -43,6 +43,7 @@ NAMES = (
     "limits",
     "slow",
     "soak",
+    "routing",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

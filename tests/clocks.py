@@ -16,11 +16,13 @@ class FakeClock:
 
     def __init__(self) -> None:
         self.at = START
+        self.set_by = 0
+        """By how many microseconds somebody has set the clock on the wall; time itself passes as before."""
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._order = itertools.count()
 
     def now(self) -> int:
-        return self.at
+        return self.at + self.set_by
 
     def monotonic(self) -> float:
         return self.at / SECOND

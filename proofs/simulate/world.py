@@ -273,7 +273,9 @@ class World:
                 task.cancel()  # the caller is gone, and its connection with it
         if self._cuts():
             raise Cut
-        if found.status >= 500 and found.status != 503:
+        # An agent that refuses what it is pushed makes it a dead letter: whoever waits is told so, and by no mistake.
+        is_dead = found.status == 502 and b'"code":"not_taken"' in found.body
+        if found.status >= 500 and found.status != 503 and not is_dead:
             self.fault("answers of 5xx", f"{method} {path}: {found.status} {found.body!r}")
         return found.status, msgspec.json.decode(found.body) if found.body else None
 
@@ -343,6 +345,13 @@ class Net(Fetcher):
         """Every address is fine here."""
 
 
+class _Gone:
+    """What was a connection of a process that died: whoever still reaches for it, to tidy up, is as dead."""
+
+    def __getattr__(self, _name: str) -> Any:
+        raise Died
+
+
 def bury(server: Server) -> None:
     """What the kernel does for a process that died: its files and locks are let go, nothing is written any more. (The
     log of the database stays as it is, for the next process to find.)"""
@@ -352,6 +361,7 @@ def bury(server: Server) -> None:
         if connection is not None:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.close(True)
+            setattr(store, name, _Gone())
     if store._lock is not None:
         os.close(store._lock)
         store._lock = None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import Api
+from molecule_core.ground.clock import SECOND
 from tests.clocks import FakeClock
 from tests.engines import Engine as Kind
 from tests.journeys.patience import bounded
@@ -106,6 +107,21 @@ async def test_a_wait_tells_each_end_once_and_a_user_ends_it_at_once(house: Hous
     # Both ends were told by the waits: no letter tells them again, and what the user said gets a turn if unseen.
     assert "peer_message" not in await house.types(thread)
     assert len((await house.reads(thread))["queued"]) == 1
+
+
+@requirement("TH8")
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_a_wait_ends_in_its_time_when_the_clock_on_the_wall_is_set(house: House, hours: int) -> None:
+    ops = await house.server.seat("Ops")
+    thread = await house.starts(ops, input="Go")
+    await spawned(house, ops.api, thread, "one")
+    waiting = asyncio.ensure_future(act(ops.api, thread, "wait", "w1", targets=["one"], timeout=20))
+    await house.until_it_waits(thread, "w1")
+    house.clock.set_by = hours * 3600 * SECOND
+    await house.clock.advance(19)
+    assert not waiting.done()
+    await house.clock.advance(1.2)
+    assert (await bounded(waiting))["timed_out"]
 
 
 @requirement("TH8", "TH9")

@@ -1,7 +1,9 @@
 """How an agent waits for others: subscribe first, then read how they stand, then sleep.
 
 A wait is two lines in the log of who waits, and a deadline in the first of them; so it outlives a request, a
-connection and a server. Above: the edges. Below: calling, rules; the wake-ups of the store.
+connection and a server. While one server lives, its time is measured by the clock that nobody sets.
+
+Above: the edges. Below: calling, rules; the wake-ups of the store.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -24,6 +26,9 @@ from molecule_core.threads.steps import Change
 from molecule_core.wire.threadlog import AgentState, Collab
 from molecule_core.wire.threads import AgentAnswer, AgentCall
 
+# So many waits at once are measured; one that is not asked for again is forgotten once it is over.
+_MOST_MEASURED = 10_000
+
 
 class Begun(NamedTuple):
     """A wait that goes on, and since which ordinal."""
@@ -44,6 +49,8 @@ class Waits:
         self._wakeups = wakeups
         self._clock = clock
         self._limits = limits
+        self._due: dict[tuple[str, str], float] = {}
+        """When waits are over that this process knows of, by the monotonic clock."""
 
     async def wait(self, thread: Thread, asked: AgentCall) -> AgentAnswer:
         """How the call stands when it has ended, or after as long as a request is held at most: then it is asked again
@@ -52,14 +59,33 @@ class Waits:
         points.reached("wait.begun")
         call = begun.call
         if call.status == "inProgress":
-            left = ((call.deadline or 0) - self._clock.now()) / SECOND
-            seconds = max(0.0, min(left, self._limits.wait_seconds))
+            self._keep_time(thread, call, asked)
+            seconds = max(0.0, min(self._left(thread, call), self._limits.wait_seconds))
             is_over = await held(self._wakeups, _keys(thread, call), lambda: self._look(thread, begun), seconds)
-            if is_over or self._clock.now() >= (call.deadline or 0):
+            is_late = self._left(thread, call) <= 0
+            if is_over or is_late:
                 points.reached("wait.over")
-                call = await self._end(thread, asked)
+                call = await self._end(thread, asked, is_late=is_late)
+        if call.status != "inProgress":
+            self._due.pop((thread.thread_id, call.call_id), None)
         after = await self._store.rows("thread_reports", {"thread_id": thread.thread_id})
         return AgentAnswer(call=call, after={row[0]: row[1] for row in after if row[0] in call.receiver_thread_ids})
+
+    def _keep_time(self, thread: Thread, call: Collab, asked: AgentCall) -> None:
+        """Measures from now on. Of one that began elsewhere, only its deadline is known, and that by a clock that may
+        have been set since: it never lasts longer than was asked for."""
+        if (thread.thread_id, call.call_id) in self._due:
+            return
+        now, time = self._clock.monotonic(), rules.wait_time(asked.timeout, self._limits)
+        if len(self._due) >= _MOST_MEASURED:  # of those that nobody asks for any more
+            self._due = {key: due for key, due in self._due.items() if due > now}
+        left = ((call.deadline or 0) - self._clock.now()) / SECOND
+        self._due[thread.thread_id, call.call_id] = now + (left if time is None else min(left, time.seconds))
+
+    def _left(self, thread: Thread, call: Collab) -> float:
+        """Seconds until a wait is over whose time is kept; none for one that has ended meanwhile."""
+        now = self._clock.monotonic()
+        return self._due.get((thread.thread_id, call.call_id), now) - now
 
     # -- its begin -----------------------------------------------------------------------------------------------------
 
@@ -136,11 +162,11 @@ class Waits:
             after = {row[0]: row[1] for row in told}
         if _waited(call, rows, after).over:
             return Look(found=True)
-        return Look(None, again_in=max(0.0, ((call.deadline or 0) - self._clock.now()) / SECOND))
+        return Look(None, again_in=max(0.0, self._left(thread, call)))
 
     # -- its end -------------------------------------------------------------------------------------------------------
 
-    async def _end(self, thread: Thread, asked: AgentCall) -> Collab:
+    async def _end(self, thread: Thread, asked: AgentCall, *, is_late: bool) -> Collab:
         """Its end, from how all of them stand in this moment; or its begin, if it goes on after all."""
 
         def decide() -> Decision[Collab]:
@@ -156,7 +182,7 @@ class Waits:
             told = yield Read("thread_reports", {"thread_id": row.thread_id})
             after = {each[0]: each[1] for each in told} if begun.after is None else begun.after
             states = _waited(begun, rows, after)
-            is_late, is_heard = change.now >= (begun.deadline or 0), row.heard > begun.since
+            is_heard = row.heard > begun.since
             if not (states.over or is_late or is_heard):
                 return WriteSet(begun)
             is_heard = is_heard and not states.over

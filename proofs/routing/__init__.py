@@ -1,0 +1,1 @@
+"""`prove routing`: one agent that sits in fifty workspaces, and no answer that goes astray."""
