@@ -39,6 +39,7 @@ NAMES = (
     "simulate",
     "crashpoints",
     "snapshot",
+    "http",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"
