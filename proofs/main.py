@@ -40,6 +40,7 @@ NAMES = (
     "crashpoints",
     "snapshot",
     "http",
+    "secrets",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"
