@@ -44,6 +44,8 @@ NAMES = (
     "slow",
     "soak",
     "routing",
+    "http",
+    "secrets",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

@@ -174,6 +174,14 @@ async def test_a_told_prompt_is_shown_with_what_differs_and_the_last_ones_are_ke
             assert (await refused(reader.get(path))).status in (401, 403, 404)
 
 
+async def test_a_first_prompt_may_have_an_empty_hash(server: Running) -> None:
+    seat = await server.seat("Ops")
+
+    assert (await tell(seat, build(hash="")))["revision"] == 1
+    assert (await tell(seat, build(hash="")))["revision"] == 1
+    assert (await seat.api.get(f"/workspaces/{seat.id}/prompt"))["build"]["hash"] == ""
+
+
 @requirement("SP4", "M20")
 async def test_what_was_shared_and_told_goes_some_time_after_its_workspace(
     engine: Engine, place: str, tmp_path: Path, clock: FakeClock

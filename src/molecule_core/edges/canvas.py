@@ -43,7 +43,7 @@ class CanvasEdge:
         return [
             Route("GET", "/", self.root, PUBLIC, "To the canvas", status=302),
             Route("GET", "/app", self.root, PUBLIC, "To the canvas", status=302),
-            Route("GET", "/app/{path}", self.file, PUBLIC, "The canvas", deep=True),
+            Route("GET", "/app/{path}", self.file, PUBLIC, "The canvas", deep=True, media="*/*"),
         ]
 
     async def root(self, _call: Call) -> Answer:

@@ -39,12 +39,21 @@ class EventEdge:
     def routes(self) -> list[Route]:
         """The rows for the table."""
         own = Who(EVERYBODY, Reach.OWN)
-        snapshot = "/orgs/{org_id}/snapshot"
+        snapshot, stream = "/orgs/{org_id}/snapshot", "text/event-stream"
         return [
             Route("GET", snapshot, self.snapshot, Who(PEOPLE), "All that the canvas shows", None, Snapshot),
             Route("GET", "/ws", self.socket, Who(EVERYBODY), "Live events over a WebSocket", status=101, upgrades=True),
-            Route("GET", "/events/stream", self.stream, Who(EVERYBODY), "Live events as server-sent events"),
-            Route("GET", "/workspaces/{id}/events/stream", self.older, own, "The same, of one workspace, older shape"),
+            Route(
+                "GET", "/events/stream", self.stream, Who(EVERYBODY), "Live events as server-sent events", media=stream
+            ),
+            Route(
+                "GET",
+                "/workspaces/{id}/events/stream",
+                self.older,
+                own,
+                "The same, of one workspace, older shape",
+                media=stream,
+            ),
         ]
 
     async def snapshot(self, call: Call) -> Answer:

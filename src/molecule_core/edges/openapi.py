@@ -8,6 +8,36 @@ import msgspec
 from molecule_core.edges.routes import Route
 
 _PARAMETER = re.compile(r"{(\w+)}")
+_TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
+_PROBLEM = {
+    "title": "Problem",
+    "description": "Problem details (RFC 9457), and beside them `error`, the same text as `detail`.",
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("error", "code", "type", "title", "detail"), _TEXT),
+        "status": {
+            "type": ["integer", "string"],
+            "description": "The status; `confirmation_required` where that is asked",
+        },
+    },
+    "required": ["error", "code", "type", "title", "status", "detail"],
+}
+_RPC_ERROR = {
+    "title": "RpcError",
+    "description": "A refusal in JSON-RPC, where that is what was spoken.",
+    "type": "object",
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "id": {"type": ["string", "integer", "number", "null"]},
+        "error": {
+            "type": "object",
+            "properties": {"code": _NUMBER, "message": _TEXT},
+            "required": ["code", "message"],
+        },
+    },
+    "required": ["jsonrpc", "error"],
+}
+_REFUSED = {"anyOf": [{"$ref": f"#/components/schemas/{shape['title']}"} for shape in (_PROBLEM, _RPC_ERROR)]}
 
 
 def describe(table: list[Route], version: str) -> dict[str, Any]:
@@ -23,10 +53,17 @@ def describe(table: list[Route], version: str) -> dict[str, Any]:
         "info": {"title": "Molecule", "version": version},
         "paths": paths,
         "components": {
-            "schemas": components,
+            "schemas": {**components, "Problem": _PROBLEM, "RpcError": _RPC_ERROR},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
         },
     }
+
+
+def _done(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
+    """The answer to who was let in; another protocol, another place and nothing at all have no content."""
+    if route.status in (101, 204, 302):
+        return {"description": "done"}
+    return {"description": "done", "content": {route.media: {"schema": by_shape.get(str(route.gives), {})}}}
 
 
 def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
@@ -38,11 +75,11 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
             for name in _PARAMETER.findall(route.path)
         ],
         "responses": {
-            str(route.status): {
-                "description": "done",
-                "content": {route.media: {"schema": by_shape.get(str(route.gives), {})}},
+            str(route.status): _done(route, by_shape),
+            "4XX": {
+                "description": "refused: `error` says why and what to do",
+                "content": {"application/json": {"schema": _REFUSED}},
             },
-            "4XX": {"description": "refused: `error` says why and what to do"},
         },
     }
     if route.events:

@@ -103,7 +103,7 @@ class OperationsEdge:
         scrape = Who(frozenset((ADMIN, Kind.METRICS)))
         admin = Who(frozenset((ADMIN,)))
         return [
-            Route("GET", "/metrics", self.metrics, scrape, "The server's figures, for Prometheus"),
+            Route("GET", "/metrics", self.metrics, scrape, "The server's figures, for Prometheus", media="text/plain"),
             Route("POST", "/admin/prune", self.prune, admin, "Prune now, or ask what would go", None, Pruned),
         ]
 

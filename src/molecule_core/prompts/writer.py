@@ -66,7 +66,7 @@ class PromptWriter:
             self._org.living(workspace_id)
             last = yield Read("last_prompt", {"workspace_id": workspace_id})
             revision, hashed, kept_text = last[0] if last else (0, "", "")
-            if hashed == build.hash and _warnings_of(kept_text) == build.warnings:
+            if last and hashed == build.hash and _warnings_of(kept_text) == build.warnings:
                 return WriteSet(revision)
             revision += 1
             kept = Kept(revision, text, self._clock.now())

@@ -1,0 +1,74 @@
+"""`prove secrets`: canary secrets of every kind go through all journeys, and are found nowhere they must not be.
+
+The server, the agent and the commands are processes of their own (journeys.py); what they wrote is read as bytes.
+"""
+
+from proofs.harness.controls import Control
+from proofs.harness.settings import Proof, Setting
+from proofs.harness.verdicts import Verdict
+from proofs.secrets.journeys import FOUND, Journeys
+
+
+async def run(setting: Setting) -> Verdict:
+    """`setting.size` seats and persons with a token each, and about thirty other secrets. RuntimeError: broke down."""
+    return await Journeys(setting).play()
+
+
+_CONTROLS = (
+    Control(
+        name="tokens are kept as they are",
+        file="ground/tokens.py",
+        line="return hashlib.sha256(token.encode()).hexdigest()",
+        by="return token",
+        breaks=FOUND,
+    ),
+    Control(
+        name="the log takes out nothing",
+        file="ground/logs.py",
+        line='text = without_named(text, "[credential]")',
+        by="return text",
+        breaks=FOUND,
+    ),
+    Control(
+        name="a login link carries its code where servers and proxies read it",
+        file="edges/sessions.py",
+        line='return Link(f"{self._public_url}/app/#login={code}", person.id, person.name, rfc3339(expires_at))',
+        by='return Link(f"{self._public_url}/app/?login={code}", person.id, person.name, rfc3339(expires_at))',
+        breaks=FOUND,
+    ),
+    Control(
+        name="a hint shows nearly all",
+        file="ground/tokens.py",
+        line="return token[:15]",
+        by="return token",
+        breaks=FOUND,
+    ),
+    Control(
+        name="a refusal repeats what was sent",
+        file="edges/routes.py",
+        line='raise InvalidField(reason=f"{name} must be a whole number of at least {least}")',
+        by='raise InvalidField(reason=f"{name} must be a whole number of at least {least}, not {text}")',
+        breaks=FOUND,
+    ),
+)
+
+PROOF = Proof(
+    name="secrets",
+    shows="Tokens of seats and persons, issued and rotated ones, sessions, login links, invitations, the admin's and "
+    "the scraper's token, the key of a model, tokens that `molecule connect` has made, keys of other services in "
+    "memories, passwords in the addresses of a database, of NATS and of an agent: each is used as it is meant to be "
+    "(else it counts), and then wrongly: cut, doubled, in other headers, in paths and queries, in broken bodies, in "
+    "members of the wrong type, while the store is broken, before and after kill -9. Then each is looked for, plain "
+    "and as base64, hex, percent and escaped text, in what the server has logged and printed, its files while it runs "
+    "and behind its death, a backup, an export, every answer but the one that made it, refusals, the journal and the "
+    "live stream, figures, the document, arguments of all processes, what commands print, hosts' configurations, an "
+    "agent's log and files. Token files of mode 0600 in the folder `agents` are where they belong. Each place must "
+    "hold a marker that is no secret, so that it is the place that is searched.",
+    engines=("sqlite",),
+    unit="seats and persons",
+    sizes={"sqlite": 200},
+    control_sizes={"sqlite": 12},
+    controls={"sqlite": _CONTROLS},
+    run=run,
+    hostile=("used wrongly",),
+)
