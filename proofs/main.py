@@ -46,6 +46,7 @@ NAMES = (
     "routing",
     "http",
     "secrets",
+    "files",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

@@ -1,0 +1,1 @@
+"""`prove files`: names that lead elsewhere, and links that are put in the way."""
