@@ -47,6 +47,7 @@ NAMES = (
     "http",
     "secrets",
     "files",
+    "state",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

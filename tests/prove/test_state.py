@@ -1,0 +1,29 @@
+"""`scripts/prove state` with few steps, and the mistakes that it must see. (tests/rules and others play each machine.)"""
+
+import pytest
+
+from proofs.harness.controls import Control
+from proofs.harness.settings import setting, try_control
+from proofs.state.proof import PROOF
+from tests.engines import ENGINES, Engine
+from tests.requirements import requirement
+
+SEED = 9
+_FEW = 3_000
+
+
+@requirement("P1", "P2", "P4")
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_each_noun_does_what_its_model_does(engine: Engine, postgres: str) -> None:
+    async with setting(engine, postgres, seed=SEED, size=_FEW) as given:
+        verdict = await PROOF.run(given)
+
+    assert verdict.broken == {}, verdict.notes
+    assert int(verdict.figures["steps"]) >= _FEW
+
+
+@pytest.mark.parametrize("control", PROOF.controls["sqlite"], ids=lambda each: each.name)
+async def test_a_product_with_a_mistake_is_seen(control: Control) -> None:
+    verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
+
+    assert verdict.zeros[control.breaks] > 0, verdict.line()
