@@ -84,6 +84,8 @@ NOW = {
     "S8": "Other organisations' ids answer byte for byte like unknown ids.",
     "S13": "A mutated cursor shows no foreign row.",
     "S14": "Huge, deep, slow or malformed input gets a 4xx that says what to do; memory stays flat.",
+    "S9": "An agent that sits in many workspaces answers who asked, from the seat that was asked, or nobody.",
+    "S15": "A live reader that stops reading is cut and costs others nothing, and misses nothing when it comes back.",
     "S16": "No name leads out of the folder of files or into a header, and no link is followed.",
     "S17": "No archive is unpacked, and no form makes the server keep more than its limits.",
     "S19": "A file is a download; only pictures, by their first bytes, are shown.",

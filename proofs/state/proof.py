@@ -83,7 +83,7 @@ PROOF = Proof(
     engines=("sqlite", "postgres"),
     unit="steps",
     sizes={"sqlite": 100_000, "postgres": 30_000},
-    control_sizes={"sqlite": 1_500, "postgres": 1_500},
+    control_sizes={"sqlite": 6_000, "postgres": 3_000},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
 )

