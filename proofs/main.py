@@ -48,6 +48,7 @@ NAMES = (
     "secrets",
     "files",
     "state",
+    "browser",
 )
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"

@@ -5,8 +5,6 @@ security policy, and asked nobody but the server: that is checked at the end of 
 """
 
 import os
-import re
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -14,19 +12,11 @@ import pytest
 from playwright.async_api import Browser, async_playwright
 
 from tests.canvas.browser_binary import find_browser
+from tests.canvas.browsing import browsing
 from tests.canvas.desk import Desk
 from tests.canvas.stage import Stage, staged
 from tests.canvas.working import ENTRANCES, Begin
 from tests.running import running
-from tests.waits import PROCESS_START_SECONDS
-
-_FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --font-render-hinting=none --force-color-profile=srgb "
-    # Every tab paints, also one that another tab hides: to its page it looks like the one in front.
-    "--disable-renderer-backgrounding --disable-backgrounding-occluded-windows --disable-background-timer-throttling "
-    "--hide-scrollbars --disable-dev-shm-usage --remote-debugging-port=0 about:blank"
-)
 
 
 @pytest.fixture(scope="session")
@@ -37,33 +27,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         if os.environ.get("CI"):
             pytest.fail("there is no browser on this machine; scripts/browser gets one")
         pytest.skip("no browser: install Chromium, or set MOLECULE_BROWSER to the path of one")
-    profile = tmp_path_factory.mktemp("profile")
-    command = [program, f"--user-data-dir={profile}", *_FLAGS.split()]
-    said = (profile / "said").open("wb")
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-    try:
-        yield _address(process, profile / "said")
-    finally:
-        process.terminate()
-        try:
-            process.wait(PROCESS_START_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        said.close()
-
-
-def _address(process: "subprocess.Popen[bytes]", said: Path) -> str:
-    """What the browser says of itself once it listens."""
-    looks = int(PROCESS_START_SECONDS * 20)
-    for _ in range(looks):
-        if found := re.search(r"DevTools listening on (ws://\S+)", said.read_text(errors="replace")):
-            return found[1]
-        try:
-            process.wait(1 / 20)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    raise AssertionError(f"the browser did not start: {said.read_text(errors='replace')[-2000:]}")
+    with browsing(program, tmp_path_factory.mktemp("profile")) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.canvas.stage import Stage
 from tests.requirements import requirement
 
 _PAGE = b"""<!doctype html><title>Elsewhere</title><p>Free games</p>"""
-_SOCKET = """
+SOCKET = """
 (url) => new Promise((done) => {
   const socket = new WebSocket(url);
   socket.onmessage = (message) => done(JSON.parse(message.data).type);
@@ -24,13 +24,13 @@ _SOCKET = """
   socket.onerror = () => done("refused");
 })
 """
-_POST = """
+POST = """
 ([url, body, options]) => fetch(url, { method: "POST", body, credentials: "include", ...options }).then(
   (response) => response.status || response.type,
   () => "refused",
 )
 """
-_FORM = """
+FORM = """
 ([url, name, value]) => {
   const form = Object.assign(document.createElement("form"), { method: "post", action: url, enctype: "text/plain" });
   form.append(Object.assign(document.createElement("input"), { name, value }));
@@ -41,7 +41,9 @@ _FORM = """
 
 
 @asynccontextmanager
-async def _serving() -> AsyncIterator[str]:
+async def serving() -> AsyncIterator[str]:
+    """A page of another origin; where it is."""
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         length = str(len(_PAGE)).encode()
@@ -62,7 +64,7 @@ async def pages(browser: Browser, stage: Stage) -> AsyncIterator[tuple[Page, Pag
     own, other = await context.new_page(), await context.new_page()
     await own.goto(await stage.link())
     await own.get_by_role("tree").wait_for()
-    async with _serving() as elsewhere:
+    async with serving() as elsewhere:
         await other.goto(elsewhere)
         yield own, other
         await context.close()
@@ -78,8 +80,8 @@ def message(text: str) -> str:
 async def test_another_origin_cannot_open_the_live_channel(pages: tuple[Page, Page], stage: Stage) -> None:
     own, other = pages
     url = stage.server.url.replace("http:", "ws:") + "/ws"
-    assert await own.evaluate(_SOCKET, url) == "hello"
-    assert await other.evaluate(_SOCKET, url) == "refused"
+    assert await own.evaluate(SOCKET, url) == "hello"
+    assert await other.evaluate(SOCKET, url) == "refused"
 
 
 @requirement("C75")
@@ -96,8 +98,8 @@ async def test_another_origin_cannot_write_to_an_agent_by_any_kind_of_post(
         ("beacon", {"mode": "no-cors", "keepalive": True}),
     ]
     for name, options in tries:
-        assert await other.evaluate(_POST, [url, message(name), options]) in ("refused", "opaque")
-    assert await own.evaluate(_POST, [url, message("own"), ours]) == 200
+        assert await other.evaluate(POST, [url, message(name), options]) in ("refused", "opaque")
+    assert await own.evaluate(POST, [url, message("own"), ours]) == 200
     assert await stage.heard_by("Lead") == ["own"]
 
 
@@ -107,7 +109,7 @@ async def test_a_form_of_another_origin_is_refused(pages: tuple[Page, Page], sta
     url = f"{stage.server.url}/workspaces/{stage.seats['Lead'].id}/a2a"
     text = message("form")
     async with other.expect_navigation() as gone:
-        await other.evaluate(_FORM, [url, text[:-1] + ',"pad":"', '"}'])
+        await other.evaluate(FORM, [url, text[:-1] + ',"pad":"', '"}'])
     response = await gone.value
     assert response is not None
     assert response.status == 403
@@ -121,7 +123,7 @@ async def test_another_origin_reads_nothing_and_logs_nobody_out_or_in(pages: tup
     for path in ("/session", "/workspaces", f"/workspaces/{stage.seats['Lead'].id}/chat-history"):
         get = "(url) => fetch(url, { credentials: 'include' }).then((response) => response.text(), () => 'refused')"
         assert await read(get, stage.server.url + path) == "refused"
-    assert await read(_POST, [stage.server.url + "/logout", "{}", {"mode": "no-cors"}]) in ("refused", "opaque")
+    assert await read(POST, [stage.server.url + "/logout", "{}", {"mode": "no-cors"}]) in ("refused", "opaque")
     assert await own.evaluate("() => fetch('/session').then((response) => response.status)") == 200
 
 

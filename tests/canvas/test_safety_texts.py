@@ -12,7 +12,7 @@ from tests.requirements import requirement
 
 # Elements that only a text could have brought in: the page itself has none of them in its views, and a message holds
 # words, formatting, links that say where they lead, and the page's own buttons and icons.
-_INTRUDERS = """
+INTRUDERS = """
 () => {
   const held = "iframe, object, embed, form[action], base, meta[http-equiv], style, img, video, audio, math, template";
   const anywhere = `body :is(${held}, details, svg script, svg animate, custom-part)`;
@@ -39,7 +39,7 @@ class Watch:
 async def expect_harmless(page: Page, watch: Watch) -> None:
     """Nothing has run, nothing has come in, nobody was led away. (Desk sees to it that nobody else was asked.)"""
     assert await page.evaluate("() => window.pwned") is None
-    assert await page.evaluate(_INTRUDERS) == []
+    assert await page.evaluate(INTRUDERS) == []
     assert watch.noted == []
 
 

@@ -1,0 +1,37 @@
+"""`scripts/prove browser` with few texts, and a mistake that it must see."""
+
+import os
+
+import pytest
+
+from proofs.browser.proof import PROOF
+from proofs.harness.controls import Control
+from proofs.harness.settings import setting, try_control
+from tests.canvas.browser_binary import find_browser
+from tests.prove.sampling import few
+from tests.requirements import requirement
+
+SEED = 9
+_FEW = 6
+needs_a_browser = pytest.mark.skipif(
+    find_browser() is None and not os.environ.get("CI"), reason="no browser: scripts/browser gets one"
+)
+
+
+@needs_a_browser
+@requirement("C70", "C75", "S18")
+async def test_hostile_texts_are_words_on_every_surface_and_other_origins_stay_out() -> None:
+    async with setting("sqlite", "", seed=SEED, size=_FEW) as given:
+        verdict = await PROOF.run(given)
+
+    assert verdict.broken == {}, verdict.notes
+    assert (verdict.figures["surfaces"], verdict.figures["ways from another origin"]) == (7, 14)
+    assert min(int(verdict.figures[name]) for name in PROOF.hostile) > _FEW
+
+
+@needs_a_browser
+@pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 1), ids=lambda each: each.name)
+async def test_a_product_with_a_mistake_is_seen(control: Control) -> None:
+    verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
+
+    assert verdict.zeros[control.breaks] > 0, verdict.line()
