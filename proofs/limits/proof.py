@@ -9,7 +9,6 @@ import contextlib
 import re
 import time
 from collections import Counter
-from pathlib import Path
 from random import Random
 from statistics import quantiles
 
@@ -19,6 +18,7 @@ from proofs.harness.controls import Control
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import START_SECONDS, Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict
+from proofs.harness.vitals import forget_peak, peak_of
 from proofs.limits.bombs import WITHIN, Bomb, Maker
 from proofs.limits.slowly import Slow
 from tests.journeys.rawhttp import Reply, chunk, request, wire
@@ -134,10 +134,10 @@ class Scene:
     async def _flood(self) -> None:
         """Bodies without an end, announced or not; how much the server's memory grows meanwhile."""
         dice = self._setting.dice("floods")
-        before = _reset_peak(self._server.pid)
+        before = forget_peak(self._server.pid)
         for _ in range(self._setting.size // _FLOODS_PER_BOMB + 1):
             await self._flood_once(dice)
-        self._grown = _peak(self._server.pid) - before
+        self._grown = peak_of(self._server.pid) - before
         if self._grown > _MOST_GROWTH:
             self._fault("memory grew by more than 16 MiB", f"{self._grown:,} bytes")
 
@@ -216,18 +216,6 @@ def _code(reply: Reply) -> str:
     """The name of a refusal, in problem details or in JSON-RPC."""
     found = re.search(rb'"(?:code|reason)": ?"(\w+)"', reply.body)
     return found[1].decode().lower() if found else ""
-
-
-def _reset_peak(pid: int) -> int:
-    """Forgets how much memory a process has had at most; how much it has now, in bytes."""
-    Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
-    return _peak(pid)
-
-
-def _peak(pid: int) -> int:
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
-    assert found is not None
-    return int(found[1]) << 10
 
 
 async def run(setting: Setting) -> Verdict:

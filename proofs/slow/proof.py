@@ -4,8 +4,6 @@ Of two hundred who watch a journal of fifty thousand events some fall asleep, ag
 """
 
 import asyncio
-import re
-from pathlib import Path
 
 from molecule_core.ground.limits import Limits
 from proofs.crew.company import Seat
@@ -14,6 +12,7 @@ from proofs.harness.controls import Control
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict
+from proofs.harness.vitals import forget_peak, peak_of
 from proofs.slow.watching import HEALTHY, SLUGGISH, STALLED, Watcher
 
 _KINDS = {HEALTHY: 170, SLUGGISH: 10, STALLED: 20}
@@ -57,9 +56,9 @@ class Scene:
         try:
             await self._server.start()
             await self._found()
-            before = _memory(self._server.pid, reset=True)
+            before = forget_peak(self._server.pid)
             await asyncio.gather(*(self._send(n) for n in range(_SENDERS)))
-            self._grown = _memory(self._server.pid) - before
+            self._grown = peak_of(self._server.pid) - before
             await self._end()
             for watcher in self._watchers:
                 watcher.leave()
@@ -159,15 +158,6 @@ class Scene:
             "MiB grown": self._grown >> 20,
         }
         return Verdict(figures, {name: int(count) for name, count in self.zeros.items()}, self._server.errors[:5])
-
-
-def _memory(pid: int, *, reset: bool = False) -> int:
-    """How much a process has had at most, since it was last reset, in bytes."""
-    if reset:
-        Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
-    assert found is not None
-    return int(found[1]) << 10
 
 
 async def run(setting: Setting) -> Verdict:

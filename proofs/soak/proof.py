@@ -6,7 +6,6 @@ The faults are those of people and their lines; the server itself lives through 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from statistics import linear_regression, quantiles
 
 from proofs.crew.company import Seat
@@ -16,6 +15,7 @@ from proofs.harness.ledger import Ledger, read_ledger
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict, gaps
+from proofs.harness.vitals import files_of, memory_of
 from proofs.soak.people import Agent, Book, Sender
 from tests.journeys.rawhttp import request, wire
 
@@ -98,7 +98,7 @@ class Scene:
                 self._start(self._go_wrong(sender))
             if measured <= now:
                 measured += _MEASURED_SECONDS
-                self._measured.append((now, _memory(self._server.pid), _files(self._server.pid)))
+                self._measured.append((now, memory_of(self._server.pid), files_of(self._server.pid)))
             await asyncio.wait([loop.create_future()], timeout=1 / self._per_second)
         self._begun = begun
 
@@ -121,7 +121,7 @@ class Scene:
         while set(book.accepted) - book.handled:
             if not await book.progress.after("handled", 1, seconds=_END_SECONDS):
                 break
-        self._measured.append((self._setting.size, _memory(self._server.pid), _files(self._server.pid)))
+        self._measured.append((self._setting.size, memory_of(self._server.pid), files_of(self._server.pid)))
 
     # -- faults --------------------------------------------------------------------------------------------------------
 
@@ -224,16 +224,6 @@ _NONSENSE = (
 def _words(body: str | None) -> str:
     found = re.search(r"m-\d+", body or "")
     return found[0] if found else ""
-
-
-def _memory(pid: int) -> int:
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
-    assert found is not None
-    return int(found[1]) << 10
-
-
-def _files(pid: int) -> int:
-    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
 async def run(setting: Setting) -> Verdict:
