@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from molecule_core.ground.clock import SECOND
+from molecule_core.messages.owing import NotAlone
 
 T = TypeVar("T")
 # A deed that would be done in a thread takes so long at most.
@@ -138,6 +139,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def _hear(self, _loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
         error, task = about.get("exception"), about.get("task") or about.get("future")
         if isinstance(error, Died) or any(life.is_over and task in life.tasks for life in self.lives):
+            return
+        # Whoever tries once more when it is told this has died before it was.
+        if isinstance(error, NotAlone) and any(life.is_over for life in self.lives):
             return
         self.trouble.append(f"{about['message']}: {error!r}")
 
