@@ -6,6 +6,7 @@ played longer, from the seed of the run, and counted. The name of the folder say
 
 import contextlib
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,7 +23,7 @@ from proofs.harness.verdicts import Verdict
 from tests.delegations.stage import stage_on
 from tests.delegations.test_state_machine import DelegationMachine
 from tests.engines import server_of
-from tests.memory.test_machine import MOST, KeyMachine
+from tests.memory.test_machine import BATCH, MOST, KeyMachine
 from tests.memory.world import world_on as memory_on
 from tests.rules.test_inbox_machine import InboxMachine, world_on
 from tests.rules.test_obligation_machine import ObligationMachine
@@ -53,7 +54,7 @@ def machine_of(name: str, setting: Setting) -> AbstractContextManager[Machine]:
         "inbox": lambda: on(world_on(*place), InboxMachine),
         "obligations": lambda: on(world_on(*place, Limits()), ObligationMachine),
         "delegations": lambda: on(stage_on(*place), DelegationMachine),
-        "keys": lambda: on(memory_on(*place, Limits(memory_keys=MOST, retention_batch=2)), KeyMachine),
+        "keys": lambda: on(memory_on(*place, Limits(memory_keys=MOST, retention_batch=BATCH)), KeyMachine),
         "tree": _tree,
     }
     return kinds[name]()
@@ -95,7 +96,8 @@ def play(setting: Setting) -> Verdict:
             run_state_machine_as_test(counted, settings=wish)  # type: ignore[arg-type]
         except Exception as error:  # whatever it is, the product did not do what the model does
             verdict.zeros[DISAGREED] = 1
-            verdict.notes.append(f"{name}: {error!r}"[:600])
+            where = "".join(traceback.format_tb(error.__traceback__)[-2:])
+            verdict.notes.append(f"{name}: {error!r} {where}"[:1_200])
     verdict.figures = {f"steps of {name}": steps, f"operations of {name}": len(reached & known)}
     verdict.zeros[UNREACHED] = len(known - reached)
     verdict.notes += [f"{name} never did {each}" for each in sorted(known - reached)]
