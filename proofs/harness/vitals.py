@@ -1,5 +1,6 @@
 """What a process costs, as Linux counts it."""
 
+import os
 import re
 from pathlib import Path
 
@@ -18,6 +19,12 @@ def forget_peak(pid: int) -> int:
     """From here on counts the most anew; what it has now, in bytes."""
     Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
     return peak_of(pid)
+
+
+def cpu_of(pid: int) -> float:
+    """How many seconds of CPU it has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def files_of(pid: int) -> int:
