@@ -23,7 +23,6 @@ A control must break the count that it names, or the proof shows nothing and fai
 about two hours on two cores. The tests in `tests/prove` run each at about a tenth, with some of its controls.
 """
 FAULTS, HOSTILE = "injected faults", "hostile inputs"
-_SUMMED = re.compile(rf" ([\d,]+) ({FAULTS}|{HOSTILE})\.")
 _RECORD = re.compile(r"^\* `(?P<title>\w+ \w+)`: (?P<text>.+)$", re.MULTILINE)
 
 
@@ -52,16 +51,30 @@ def counted(verdict: Verdict, names: tuple[str, ...]) -> int:
 def render(proofs: Iterable[Proof], before: str, new: dict[str, str]) -> str:
     """The page. Figures that stand in the page before stay, unless there are new ones under the same title."""
     records = {found["title"]: found["text"] for found in _RECORD.finditer(before)} | new
-    return "\n".join([_HEAD, *_together(records), *(line for proof in proofs for line in _section(proof, records))])
+    every = [*proofs]
+    sections = (line for proof in every for line in _section(proof, records))
+    return "\n".join([_HEAD, *_together(every, records), *sections])
 
 
-def _together(records: dict[str, str]) -> Iterator[str]:
-    """What the full runs that stand on the page sum up to."""
+def _together(proofs: Iterable[Proof], records: dict[str, str]) -> Iterator[str]:
+    """What the full runs that stand on the page sum up to, by the figures that stand in their lines."""
     sums = dict.fromkeys((FAULTS, HOSTILE), 0)
-    for count, what in (found for text in records.values() for found in _SUMMED.findall(text)):
-        sums[what] += int(count.replace(",", ""))
+    for proof in proofs:
+        lines = [records[title] for title in _titles(proof) if title in records]
+        for what, names in ((FAULTS, proof.faults), (HOSTILE, proof.hostile)):
+            sums[what] += sum(_figure(line, name) for line in lines for name in names)
     if any(sums.values()):
         yield f"The last full runs together: {' and '.join(f'{count:,} {what}' for what, count in sums.items())}.\n"
+
+
+def _figure(line: str, name: str) -> int:
+    """What a line says that a run counted under a name; none if it was not counted then."""
+    found = re.search(rf"[.,] {re.escape(name)} ([\d,]*\d)(?=[, ]|$)", line.partition(" | ")[0])
+    return int(found[1].replace(",", "")) if found else 0
+
+
+def _titles(proof: Proof) -> list[str]:
+    return [f"{proof.name} {engine}" for engine in proof.sizes]
 
 
 def _section(proof: Proof, records: dict[str, str]) -> Iterator[str]:
@@ -72,8 +85,7 @@ def _section(proof: Proof, records: dict[str, str]) -> Iterator[str]:
     yield from ("| control | replaced line | must break |", "|---|---|---|")
     yield from dict.fromkeys(_row(control) for controls in proof.controls.values() for control in controls)
     yield "\nLast full runs:\n"
-    titles = [f"{proof.name} {engine}" for engine in proof.sizes]
-    yield from (f"* `{title}`: {records[title]}" for title in titles if title in records)
+    yield from (f"* `{title}`: {records[title]}" for title in _titles(proof) if title in records)
     yield ""
 
 
