@@ -31,10 +31,11 @@ _MOST_MEASURED = 10_000
 
 
 class Begun(NamedTuple):
-    """A wait that goes on, and since which ordinal."""
+    """A wait that goes on, and since which ordinal; `due`: when it is over by the monotonic clock, if it begins now."""
 
     call: Collab
     since: int
+    due: float | None = None
 
 
 class Waits:
@@ -59,7 +60,7 @@ class Waits:
         points.reached("wait.begun")
         call = begun.call
         if call.status == "inProgress":
-            self._keep_time(thread, call, asked)
+            self._keep_time(thread, begun, asked)
             seconds = max(0.0, min(self._left(thread, call), self._limits.wait_seconds))
             is_over = await held(self._wakeups, _keys(thread, call), lambda: self._look(thread, begun), seconds)
             is_late = self._left(thread, call) <= 0
@@ -71,16 +72,20 @@ class Waits:
         after = await self._store.rows("thread_reports", {"thread_id": thread.thread_id})
         return AgentAnswer(call=call, after={row[0]: row[1] for row in after if row[0] in call.receiver_thread_ids})
 
-    def _keep_time(self, thread: Thread, call: Collab, asked: AgentCall) -> None:
+    def _keep_time(self, thread: Thread, begun: Begun, asked: AgentCall) -> None:
         """Measures from now on. Of one that began elsewhere, only its deadline is known, and that by a clock that may
         have been set since: it never lasts longer than was asked for."""
-        if (thread.thread_id, call.call_id) in self._due:
+        call, now = begun.call, self._clock.monotonic()
+        key = (thread.thread_id, call.call_id)
+        if key in self._due:
             return
-        now, time = self._clock.monotonic(), rules.wait_time(asked.timeout, self._limits)
         if len(self._due) >= _MOST_MEASURED:  # of those that nobody asks for any more
-            self._due = {key: due for key, due in self._due.items() if due > now}
-        left = ((call.deadline or 0) - self._clock.now()) / SECOND
-        self._due[thread.thread_id, call.call_id] = now + (left if time is None else min(left, time.seconds))
+            self._due = {each: due for each, due in self._due.items() if due > now}
+        if begun.due is not None:
+            self._due[key] = begun.due
+            return
+        left, time = ((call.deadline or 0) - self._clock.now()) / SECOND, rules.wait_time(asked.timeout, self._limits)
+        self._due[key] = now + (left if time is None else min(left, time.seconds))
 
     def _left(self, thread: Thread, call: Collab) -> float:
         """Seconds until a wait is over whose time is kept; none for one that has ended meanwhile."""
@@ -103,7 +108,8 @@ class Waits:
             except MoleculeError as refusal:
                 return self._failed(change, row, asked, refusal)
             change.add(row.thread_id, begun, turn_id=row.turn_id, key=f"begin:{asked.call_id}")
-            return change.written(Begun(begun, begun.since))
+            seconds = ((begun.deadline or 0) - change.now) / SECOND
+            return change.written(Begun(begun, begun.since, self._clock.monotonic() + seconds))
 
         return await self._store.run(Command(thread.org_id, (), decide, alone=True))
 
