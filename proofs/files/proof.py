@@ -58,5 +58,5 @@ PROOF = Proof(
     control_sizes={"sqlite": 150, "postgres": 150},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
-    hostile=("names tried", "looks at links"),
+    hostile=("names tried", "links planted"),
 )

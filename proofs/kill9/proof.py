@@ -11,6 +11,7 @@ from proofs.crew.book import Book
 from proofs.crew.company import Company
 from proofs.crew.givers import Givers
 from proofs.crew.judging import STALL_SECONDS, judge_all, patience
+from proofs.crew.mistakes import KEY_AGAIN, MESSAGE_AGAIN
 from proofs.harness.controls import Control
 from proofs.harness.serving import ServerProcess
 from proofs.harness.settings import Proof, Setting
@@ -66,20 +67,8 @@ async def _moment(book: Book, kind: str, count: int) -> None:
 # -- the mistakes it must see ------------------------------------------------------------------------------------------
 
 _ANYWHERE = (
-    Control(
-        name="a repeated messageId is not recognised",
-        file="edges/messages.py",
-        line="dedupe_key = sent.message_id",
-        by="dedupe_key = None",
-        breaks="twice in an inbox",
-    ),
-    Control(
-        name="a repeated Idempotency-Key is not recognised",
-        file="edges/messages.py",
-        line="line = Line(self._parts(notice), checked_key(call, self._limits), metadata)",
-        by="line = Line(self._parts(notice), None, metadata)",
-        breaks="answers twice",
-    ),
+    MESSAGE_AGAIN,
+    KEY_AGAIN,
     Control(
         name="a claim is not noted",
         file="messages/handing.py",

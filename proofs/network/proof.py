@@ -12,6 +12,7 @@ from proofs.crew.book import Book
 from proofs.crew.company import Company
 from proofs.crew.givers import Givers
 from proofs.crew.judging import STALL_SECONDS, judge_all, patience
+from proofs.crew.mistakes import KEY_AGAIN, MESSAGE_AGAIN
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import read_ledger
@@ -165,20 +166,8 @@ def _wrong(told: list[int]) -> int:
 
 
 _CONTROLS = (
-    Control(
-        name="a repeated messageId is not recognised",
-        file="edges/messages.py",
-        line="dedupe_key = sent.message_id",
-        by="dedupe_key = None",
-        breaks="twice in an inbox",
-    ),
-    Control(
-        name="a repeated Idempotency-Key is not recognised",
-        file="edges/messages.py",
-        line="line = Line(self._parts(notice), checked_key(call, self._limits), metadata)",
-        by="line = Line(self._parts(notice), None, metadata)",
-        breaks="answers twice",
-    ),
+    MESSAGE_AGAIN,
+    KEY_AGAIN,
     Control(
         name="who comes back live goes on at the head",
         file="edges/live.py",
@@ -205,5 +194,5 @@ PROOF = Proof(
     control_sizes={"sqlite": 12, "postgres": 12},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
-    faults=_FAULTS,
+    faults=_FAULTS[:-1],  # who is overtaken is so by a delay, which counts
 )

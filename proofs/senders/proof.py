@@ -7,6 +7,7 @@ pairs), four are pushed to. The server is a process of its own, and everybody kn
 import asyncio
 
 from proofs.crew.company import Seat
+from proofs.crew.mistakes import MESSAGE_AGAIN
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import read_ledger
@@ -136,13 +137,7 @@ async def run(setting: Setting) -> Verdict:
 
 
 _CONTROLS = (
-    Control(
-        name="a repeated messageId is not recognised",
-        file="edges/messages.py",
-        line="dedupe_key = sent.message_id",
-        by="dedupe_key = None",
-        breaks="twice in an inbox",
-    ),
+    MESSAGE_AGAIN,
     Control(
         name="other words under an old id pass for the same",
         file="messages/rules.py",

@@ -110,7 +110,7 @@ class Game:
             engine.is_idle = lambda: self._is_late
             staying.append(asyncio.ensure_future(engine.run(lambda: self._is_over)))
         leads = agents[:3]
-        acts = [each.speak(f"person{n}", company.seats, 15) for n, each in enumerate(persons)]
+        acts = [each.speak(f"person{n}", company.seats, 18) for n, each in enumerate(persons)]
         for each in agents:
             peers = [company.seats[number] for number in each.seat.peers]
             acts.append(each.speak(f"agent{each.seat.number}", peers, 4))

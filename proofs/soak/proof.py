@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from statistics import linear_regression, quantiles
 
 from proofs.crew.company import Seat
+from proofs.crew.mistakes import MESSAGE_AGAIN
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import Ledger, read_ledger
@@ -253,13 +254,7 @@ _CONTROLS = (
         by='vars(self.app).setdefault("kept", []).append(self._queue.popleft())',
         breaks=GREW,
     ),
-    Control(
-        name="a repeated messageId is not recognised",
-        file="edges/messages.py",
-        line="dedupe_key = sent.message_id",
-        by="dedupe_key = None",
-        breaks="twice in an inbox",
-    ),
+    MESSAGE_AGAIN,
 )
 
 PROOF = Proof(

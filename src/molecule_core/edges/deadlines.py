@@ -61,13 +61,17 @@ class Deadline:
 class Unread:
     """More than the transport wants to hold was written, and its client has yet to take it."""
 
-    __slots__ = ("_left", "_transport")
+    __slots__ = ("_idle", "_left", "_transport")
 
     def __init__(self, transport: asyncio.WriteTransport) -> None:
         self._transport = transport
         self._left = transport.get_write_buffer_size()
+        self._idle = 0
 
-    def moves(self) -> bool:
-        """Whether anything was taken since the last look."""
+    def is_stuck(self) -> bool:
+        """Whether nothing was taken between the last three times that this was looked at, its beginning among them.
+
+        Twice would be too strict for a slow line: the kernel tells only when a third of its buffer is free again."""
         before, self._left = self._left, self._transport.get_write_buffer_size()
-        return self._left != before
+        self._idle = self._idle + 1 if self._left == before else 0
+        return self._idle >= 2

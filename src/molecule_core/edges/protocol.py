@@ -3,7 +3,7 @@
 A request is read whole (a route that `streams` reads its body itself, piece by piece) and handed to the application
 without an ASGI scope, messages or, on the hot path, a task: that is what makes a durable message affordable
 (docs/decisions/0004 has the figures). Bounded here: headers in size and time, bodies in size and time, idle connections
-in time, pipelined requests in number. One timer a connection, none a request.
+and unread answers in time, pipelined requests in number. One timer a connection, none a request.
 
 Above: the socket. Below: `edges/app.py`.
 """
@@ -298,8 +298,7 @@ class Connection(asyncio.Protocol):
         if exchange.refused is not None or exchange.call is None:
             self._write(exchange, exchange.refused or refusal(errors.BadHttp()))
             return
-        body = exchange.body
-        exchange.call.body = body[0] if len(body) == 1 else b"".join(body)
+        exchange.call.body = b"".join(exchange.body)  # of one piece, that piece
         task = self.app.respond(exchange.call, lambda answer: self._write(exchange, answer))
         if task is not None and not exchange.answered:
             exchange.task = task
@@ -361,13 +360,15 @@ class Connection(asyncio.Protocol):
         a client whom we keep waiting is not slow."""
         if self._stage == _BUSY and self._unread is None:
             return
-        stream = self._reading.stream if self._reading is not None else None
-        if (self._unread is not None and self._unread.moves()) or (stream is not None and stream.holds):
+        if self._unread is not None and self._deadline.has_passed(self._patience()):
+            if self._unread.is_stuck():
+                self._transport.abort()
+                return
+            self._deadline.begin()
+        if self._reading is not None and self._reading.stream is not None and self._reading.stream.holds:
             self._deadline.begin()
         if not self._deadline.has_passed(self._patience()):
             self._watch()
-        elif self._unread is not None:
-            self._transport.abort()
         elif self._stage == _IDLE or (self._stage == _HEAD and self._head_size == 0):
             self._transport.close()
         elif self._stage == _HEAD:

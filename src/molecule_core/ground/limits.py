@@ -77,9 +77,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     login_seconds: Annotated[Count, Meta(description="a one-time login link is good for")] = 900
     session_days: Annotated[Count, Meta(description="life of a login in a browser")] = 30
     idle_seconds: Annotated[Count, Meta(description="a connection without a request is kept")] = 75
-    unread_seconds: Annotated[Count, Meta(description="an answer of which nothing is read is kept, then it is cut")] = (
-        30
-    )
+    unread_seconds: Annotated[Count, Meta(description="between looks at an unread answer; the third cuts it")] = 30
     subscriber_bytes: Annotated[Count, Meta(description="events one live reader may leave unread, then it is cut")] = (
         1 << 20
     )
