@@ -83,7 +83,8 @@ class Bench:
     async def drive(self) -> End:
         """One life of the open turn."""
         clock = SystemClock()
-        ids = Ids(clock, SeededRandomness(1))
+        # Two lives may begin in one millisecond: each makes ids of its own, as processes do.
+        ids = Ids(clock, SeededRandomness(100 + len(self.ends)))
         patience = Patience(clock, SeededRandomness(2))
         box = Toolbox(True, self, self._collab, gave=lambda _, __: None, most_bytes=2000)
         rules = self.config.approval_rules

@@ -1,7 +1,10 @@
 """What every refusal is made of."""
 
-import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # Small commands load this module, and have no use for a loop.
+    import asyncio
 
 
 class MoleculeError(Exception):
