@@ -142,7 +142,8 @@ class Scene:
             self._fault("memory grew by more than 16 MiB", f"{self._grown:,} bytes")
 
     async def _flood_once(self, dice: Random) -> None:
-        is_announced = dice.random() < 0.5
+        # What is announced is refused by its announcement, which no control touches.
+        is_announced = dice.random() < 0.5 and self._setting.package is None
         headers = {"Content-Length": str(self._flood_bytes)} if is_announced else {"Transfer-Encoding": "chunked"}
         piece = b" " * _PIECE if is_announced else chunk(b" " * _PIECE)
         path = f"/workspaces/{self._seats[1].id}/a2a"
@@ -153,6 +154,8 @@ class Scene:
                 for _ in range(self._flood_bytes // _PIECE):
                     await connection.send(piece)
                     self._flooded += _PIECE
+                    # Who never reads while it sends finds no answer, only the end of the connection.
+                    await asyncio.sleep(0)
                 if not is_announced:
                     await connection.send(chunk(b""))
             except ConnectionError:
