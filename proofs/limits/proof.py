@@ -12,6 +12,8 @@ from collections import Counter
 from random import Random
 from statistics import quantiles
 
+from anyio.lowlevel import checkpoint
+
 from proofs.crew.company import Seat
 from proofs.harness.caller import Caller, NoAnswer, Refused
 from proofs.harness.controls import Control
@@ -155,7 +157,7 @@ class Scene:
                     await connection.send(piece)
                     self._flooded += _PIECE
                     # Who never reads while it sends finds no answer, only the end of the connection.
-                    await asyncio.sleep(0)
+                    await checkpoint()
                 if not is_announced:
                     await connection.send(chunk(b""))
             except ConnectionError:

@@ -101,7 +101,17 @@ _AT_REST = """() => new Promise((done) => {
     };
     look();
 })"""
-_TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# Scrolling to what has the focus, and drawing anew what lies above it, take some frames, on a busy machine more.
+_STILL_COVERED = f"""() => new Promise((done) => {{
+    let left = 60;
+    const look = () => {{
+        const at = ({_COVERED})();
+        left -= 1;
+        if (!at || left === 0) done(at);
+        else requestAnimationFrame(look);
+    }};
+    requestAnimationFrame(look);
+}})"""
 _NOTE_MOTION = """
 window.moved = [];
 for (const kind of ["transitionrun", "animationstart"]) {
@@ -132,9 +142,8 @@ async def find_covered(page: Page, stops: int) -> list[str]:
         at = await page.evaluate(_COVERED)
         if at is None:  # the focus went around, by way of the browser's own bar
             break
-        if at:  # the page may be about to scroll to it
-            await page.evaluate(_TWO_FRAMES)
-            at = await page.evaluate(_COVERED)
+        if at:
+            at = await page.evaluate(_STILL_COVERED)
         if at:
             found.append(str(at))
     return found

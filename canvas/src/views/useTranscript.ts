@@ -73,11 +73,12 @@ export function useTranscript({ workspaceId, chat, unsent, messageId }: Asked): 
     if (box === null) return;
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
     keep.note();
-    if (below <= END_PX && to >= all.length) return following ? undefined : toEnd();
-    if (following) stay();
+    // Whatever was so when this was last drawn: of two scrolls before the next drawing the second counts.
+    if (below <= END_PX && to >= all.length) return toEnd();
+    stay();
     if (box.scrollTop < EDGE_PX) older();
     else if (below < EDGE_PX && to < all.length) setSpan((now) => downwards(now, all));
-  }, [keep, to, all, following, stay, toEnd, older]);
+  }, [keep, to, all, stay, toEnd, older]);
 
   // What was read arrives above the first line shown: then there is something to show there.
   const grown = useRef(all.length);
