@@ -176,7 +176,7 @@ PROOF = Proof(
                 file="store/postgres.py",
                 line='''_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"''',
                 by='''_BEGIN = "BEGIN; SELECT n FROM unnest('{...}'::bigint[]) AS n"''',
-                breaks="inbound numbers missing",
+                breaks="handed twice under one attempt",
             ),
             Control(
                 name="a lease protects nothing",
