@@ -167,7 +167,7 @@ PROOF = Proof(
     engines=("postgres",),
     unit="kills",
     sizes={"postgres": 100},
-    control_sizes={"postgres": 5},
+    control_sizes={"postgres": 8},
     controls={
         "sqlite": (),
         "postgres": (
@@ -176,7 +176,7 @@ PROOF = Proof(
                 file="store/postgres.py",
                 line='''_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"''',
                 by='''_BEGIN = "BEGIN; SELECT n FROM unnest('{...}'::bigint[]) AS n"''',
-                breaks="handed twice under one attempt",
+                breaks="refused",
             ),
             Control(
                 name="a lease protects nothing",
