@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from molecule_core.ground.errors import StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.server import Server
 from molecule_core.serving import HttpServer, http_server
+from molecule_core.views.feed import Notice
 from tests.engines import Engine
 from tests.journeys.desk import Desk
 from tests.journeys.livewire import (
@@ -39,6 +41,8 @@ from tests.waits import IN_PROCESS_SECONDS
 LARGE = "x" * 200_000
 # A client that keeps so few bytes: what the system takes for it is soon full.
 SMALL = 4096
+# A system that may keep what it likes takes some 3 MiB from us for a reader that takes nothing.
+LITTLE = 1 << 20
 
 
 async def write_many(server: Running, seat: Seat, count: int) -> None:
@@ -74,14 +78,15 @@ async def test_a_reader_that_does_not_read_is_cut_and_the_others_go_on(
             head = await shaken(slow)
             await all_live(server)
             (deaf,) = [each for each in server.server.live._listeners() if each.sink.unread() or _peer_is(each, slow)]
-            largest, count = 0, 0
+            largest, taken, count = 0, 0, 0
             while server.server.live.count() == 2 and count < 60:
                 await write_many(server, seat, 1)
                 count += 1
                 await fast.event()
-                largest = max(largest, deaf.sink.unread())
+                largest, taken = max(largest, deaf.sink.unread()), max(taken, deaf.sink.taken())
             await eventually(lambda: listeners_of(server), lambda left: left == 1)
             assert largest <= limit + 2 * len(LARGE)
+            assert taken < LITTLE, "what the system takes for who does not read hides it, and is memory too"
             await server.admin.send(seat.id, "after")
             events = [frame for frame in fast.frames if "seq" in frame] + [await fast.event()]
         check_chain(events, head)
@@ -100,6 +105,38 @@ def _peer_is(listener: Listener, opened: HandMade) -> bool:
     """Whether a listener's channel is this connection."""
     transport: asyncio.Transport = listener.sink._transport  # type: ignore[attr-defined]
     return bool(transport.get_extra_info("peername") == opened._writer.get_extra_info("sockname"))
+
+
+@requirement("M24")
+async def test_what_a_reader_was_being_told_goes_with_it(engine: Engine, place: str, tmp_path: Path) -> None:
+    """A page of events is large, and nobody comes by soon to find out that it is in nobody's hands."""
+    async with running(engine, place, tmp_path, limits=Limits(subscriber_bytes=64 << 10)) as server:
+        await write_many(server, await server.seat("Ops"), 5)
+        gc.collect()
+        gc.disable()
+        try:
+            async with hand_made(server, reads=SMALL) as deaf:
+                await shaken(deaf)
+                await all_live(server)
+                before = notices()
+                await deaf.send(subscribe_frame(after=0))
+                await eventually(lambda: unread_by_all(server), lambda unread: unread > (64 << 10))
+                assert notices() >= before + 5
+            await eventually(lambda: listeners_of(server), lambda left: left == 0)
+            assert notices() <= before
+        finally:
+            gc.enable()
+
+
+def notices() -> int:
+    """How many stand in memory."""
+    return sum(isinstance(each, Notice) for each in gc.get_objects())
+
+
+async def unread_by_all(server: Running) -> int:
+    """Bytes that listeners have not taken."""
+    await checkpoint()
+    return sum(each.sink.unread() for each in server.server.live._listeners())
 
 
 @requirement("M24")

@@ -5,19 +5,17 @@ Above: `edges/protocol.py` hands the connection over; it ends with the answer. B
 
 import asyncio
 import logging
-import socket
 from typing import Any, Protocol
 
 from molecule_core.edges.heads import head_of
 from molecule_core.edges.routes import Answer
+from molecule_core.edges.unsent import bound_unsent
 
 # Read and sent at once: large enough that a file is not thousands of turns, small enough for many downloads.
 _PIECE = 64 << 10
 # Pieces under way at once, of all downloads together: between two turns of the loop no more than that is copied, so a
 # crowd that begins at the same moment does not hold up everybody else.
 _PIECES_AT_ONCE = 2
-# What the system takes from us and has not sent: without a bound it takes megabytes for a client that reads nothing.
-_UNSENT = 128 << 10
 _log = logging.getLogger("molecule.http")
 
 
@@ -57,7 +55,7 @@ class Sending(asyncio.Protocol):
         """Begins. (What a client says behind its question is not listened to.)"""
         del data
         self._transport, self._connections = transport, connections
-        _bound_unsent(transport)
+        bound_unsent(transport)
         self._head = head_of(self._answer, (), rate, keep_alive=False, length=self._source.size)
         transport.set_protocol(self)
         connections.add(self)
@@ -78,6 +76,8 @@ class Sending(asyncio.Protocol):
                 self._transport.abort()
             else:
                 self._close()
+        except asyncio.CancelledError:
+            return  # its outcome would keep the piece, and this keeps the task
         except Exception:
             _log.exception("a file could not be read to its end")
             self._transport.abort()
@@ -114,10 +114,3 @@ class Sending(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """The server stops: an answer that has begun may be taken to its end, as long as the server waits."""
-
-
-def _bound_unsent(transport: asyncio.Transport) -> None:
-    """Where the system can be told."""
-    bare = transport.get_extra_info("socket")
-    if bare is not None and bare.family != socket.AF_UNIX and hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)

@@ -11,10 +11,11 @@ from typing import Any
 
 from molecule_core.edges.listeners import Listener, Work
 from molecule_core.edges.live import INTERNAL, SESSION_ENDED, TOO_SLOW, Live
+from molecule_core.edges.unsent import bound_unsent
 from molecule_core.ground.errors import StoreUnavailable
 
 # A client that does not take our farewell has this long before the line is cut.
-FAREWELL_SECONDS = 2.0
+FAREWELL_SECONDS = 1.0
 RESTARTING = 1012
 """The close code of a server that stops."""
 # What operators call them.
@@ -36,6 +37,7 @@ class HeldConnection(asyncio.Protocol):
     def _hold(self, transport: asyncio.Transport, connections: set[Any], head: bytes) -> None:
         """The connection is ours from here on: the head of our answer goes out."""
         self._transport, self._connections = transport, connections
+        bound_unsent(transport)
         transport.set_protocol(self)
         connections.add(self)
         self._send(head)
@@ -111,12 +113,17 @@ class LiveConnection(HeldConnection, ABC):
         self._task = asyncio.get_running_loop().create_task(self._served(work, self._task))
 
     async def _served(self, work: Callable[[], Work], before: "asyncio.Task[None] | None") -> None:
-        if before is not None:
-            if before is not self._first:
-                before.cancel()
-            await asyncio.wait((before, self._first))  # one that was cancelled may not have waited for the greeting
         try:
+            if before is not None:
+                if before is not self._first:
+                    before.cancel()
+                await asyncio.wait((before, self._first))  # one that was cancelled may not have waited for the greeting
             await work()
+        except asyncio.CancelledError:
+            # The end of the task, and not its outcome: a task keeps that, with all that stood in the way of the work
+            # (pages of events), and is kept by this connection, which that names. Such circles wait long for somebody
+            # who looks for them.
+            return
         except StoreUnavailable:
             self.cut(INTERNAL, "the store does not answer; resume")
         except Exception:
