@@ -9,9 +9,12 @@ from benchmarks import (
     page,
     row_01_full_path,
     row_02_receipt,
+    row_03_durability,
     row_04_delegation,
+    row_05_queues,
     row_06_fan_out,
     row_07_idle,
+    row_08_idle_crowd,
     row_09_instructions,
     row_10_prompt,
     row_11_inbox_read,
@@ -20,6 +23,7 @@ from benchmarks import (
     row_14_start,
     row_15_agent_start,
     row_16_agent_seats,
+    row_17_grouped,
     row_18_neighbours,
     row_19_slow_sockets,
     row_83_page_size,
@@ -34,9 +38,12 @@ from benchmarks.servers import peers_python
 ROWS: dict[int, tuple[str, Row]] = {
     1: ("full path, against uvicorn doing nothing", row_01_full_path.measure),
     2: ("receipt for one caller, against one flush and uvicorn doing nothing", row_02_receipt.measure),
+    3: ("what waiting for the disk costs", row_03_durability.measure),
     4: ("a delegation and its result, against a2a-sdk", row_04_delegation.measure),
+    5: ("a durable message, against NATS JetStream, huey, pgqueuer, procrastinate", row_05_queues.measure),
     6: ("one event to 1,000 WebSockets, against a queue and a task for each", row_06_fan_out.measure),
     7: ("an idle agent: WebSocket, event stream, long-poll", row_07_idle.measure),
+    8: ("ten thousand idle agents with heartbeats", row_08_idle_crowd.measure),
     9: ("instructions for one message: remembered, made anew", row_09_instructions.measure),
     10: ("a prompt with 1,000 peers: one changed, cold", row_10_prompt.measure),
     11: ("inbox read behind a cursor, many rows against few", row_11_inbox_read.measure),
@@ -45,6 +52,7 @@ ROWS: dict[int, tuple[str, Row]] = {
     14: ("start of the server, against bare uvicorn", row_14_start.measure),
     15: ("start of an agent's process", row_15_agent_start.measure),
     16: ("a hundred workspaces more in one agent process", row_16_agent_seats.measure),
+    17: ("rows in groups on PostgreSQL, against one by one", row_17_grouped.measure),
     18: ("agents at work beside a flood and an agent that hangs", row_18_neighbours.measure),
     19: ("agents at work beside 500 slow sockets", row_19_slow_sockets.measure),
     83: ("what the page weighs", row_83_page_size.measure),
@@ -113,7 +121,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _measure(rows: list[int], options: Options) -> list[Figure]:
-    if 4 in rows:
+    if {4, 5} & set(rows):
         peers_python()  # what is missing is said before an hour has passed
     figures: list[Figure] = []
     for row in dict.fromkeys(rows):

@@ -34,6 +34,8 @@ _CONDITIONS = """\
   run in which rows, replies, deliveries and instructions are not the same number is an error, not a figure.
 - **Row 2**: one connection, one message at a time, nobody receives. The limit, measured in the same round: the same
   request to U, and one flush (4 KiB, `fdatasync`) of the same disk. A receipt of ours waits for one flush of its own.
+- **Row 3**: the full path of row 1 twice on `molecule serve`: as shipped, and with one default changed (SQLite's
+  `synchronous` off, by `benchmarks/unflushed.py`).
 - **Row 4**: 32 workspaces delegate over 64 connections, each connection one delegation at a time, to 8 that poll and
   answer by handle; `molecule serve` as shipped, tasks of about 85 bytes, all durable. A delegation is five requests (it
   is given, claimed, answered, and its result claimed and acknowledged), or about four where several are claimed at
@@ -44,13 +46,21 @@ _CONDITIONS = """\
   its own CPU counts on neither side.
   With SQLite the peer has 8 connections: more of them cost it no less, and wait for seconds. `scripts/setup --bench`
   installs the peer; without it the row fails.
+- **Row 5**: ours is row 1 without instructions, as `molecule serve` is shipped; its server's CPU counts. JetStream
+  writes to files with `sync_interval: always`; its own Python client publishes from 64 callers, and one consumer
+  fetches 500 at a time and acknowledges each; compared are messages a second. huey (SQLite, flushed), pgqueuer and
+  procrastinate (PostgreSQL, which waits for its disk) are libraries: the CPU of the one process that puts jobs from 64
+  callers and has a worker, with the library's own settings. None of them goes over HTTP, checks a credential, or tells
+  anybody.
 - **Row 6**: 1,000 WebSockets of the admin on `molecule serve`; one workspace writes to another, and the next message
   leaves when all sockets were told. All CPU of the server counts, also taking and storing the message. Times are from
   the POST to the frame, by the clock of one client process, and hold its own reading of the sockets. The peers: for
   each socket a queue and a task that encodes with `json.dumps` (plain ASGI on uvicorn), the same encoding once for all,
-  and picows where it is installed. No peer checks or stores anything; nobody compresses.
+  and picows where the peers are installed. No peer checks or stores anything; nobody compresses.
 - **Row 7**: resident memory of `molecule serve` over 2,000 connections, each of an agent with a workspace and a token
   of its own, beyond the first hundred; the kernel's buffers are not in it. Tasks and timers are counted in process.
+- **Row 8**: `molecule serve` with 10,000 WebSockets, each of an agent with a workspace and a token of its own, and a
+  heartbeat of each every 30 seconds, over 32 connections. Resident memory at the end; CPU time over time on the clock.
 - **Row 11**: `MessageReader.after` on SQLite, from random places in random logs of 1,000 workspaces. Both files lie in
   the system's cache, so a cold disk is not in it. Every workspace has as many rows as every other.
 - **Row 12**: what the store and the readers do for a poll, without HTTP; the row below it is with HTTP.
@@ -60,6 +70,9 @@ _CONDITIONS = """\
 - **Rows 15 and 16**: the installed command, on a real `molecule serve`. 15: CPU time and resident memory when its host
   has read the answer to `initialize`. 16: resident memory of a process with 110 seats less that of one with ten, each
   seat registered, beating and waiting for mail on a connection of its own.
+- **Row 17**: in process, 64 callers, one row each at any time; PostgreSQL waits for its disk. Ours is the store as
+  shipped (locks, numbers, one statement for all that wait, one commit); one by one, each row is a statement that
+  commits by itself, over a pool of asyncpg of the size that is best for it.
 - **Rows 18 and 19**: twenty agents write to twenty others, 60 messages a second at an even pace; ten of those poll and
   ten are pushed to. The same work is done by itself and beside trouble, in turns on one server; times are from when a
   message was due. 18: the server's own limits of rates hold; one agent sends as fast as it is answered over four

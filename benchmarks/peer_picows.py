@@ -2,8 +2,8 @@
 
     python -m benchmarks.peer_picows PORT SOCKETS_PORT
 
-needs the package picows, which nothing else here does. A message that is posted to the one port is told to all who
-opened a WebSocket on the other (picows takes no bodies): no credentials, no checks, no disk.
+Runs in the environment of the peers (`scripts/setup --bench`). A message that is posted to the one port is told to all
+who opened a WebSocket on the other (picows takes no bodies): no credentials, no checks, no disk.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import uvloop
 
 from benchmarks.peer_queues import encoded, event_of
 
-# Not imported by name: it is not among the pinned packages.
+# Not imported by name: it is not installed where types are checked.
 picows: Any = importlib.import_module("picows")
 _RECEIPT = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 

@@ -160,7 +160,7 @@ class Round(Struct, frozen=True):
 
 def _molecule(place: Place, **settings: str) -> AbstractContextManager[Server]:
     told = {"push_instructions_enabled": "true", "limit_reply_seconds": _DUE_SECONDS}
-    return molecule(place, is_lifted=True, **told, **settings)
+    return molecule(place, is_lifted=True, flushes=True, **told, **settings)
 
 
 class Bench:

@@ -2,11 +2,10 @@
 
 All CPU time of the server counts, also that of taking the message, storing it durably and reading it back. Beside it
 run, in the same round, fan-out as it is commonly written (`peer_queues`: a queue, a task and an encoding for each
-socket), the same with one encoding for all, and, where picows is installed, WebSockets in C (`peer_picows`). All peers
-are spared credentials, checks and disk.
+socket), the same with one encoding for all, and, where the peers are installed, WebSockets in C (`peer_picows`). All
+peers are spared credentials, checks and disk.
 """
 
-import importlib.util
 import random
 from contextlib import ExitStack
 
@@ -18,7 +17,7 @@ from benchmarks.listeners import ListenOutcome, ListenPlan
 from benchmarks.load import Plan, Seat
 from benchmarks.machine import allow_files, median
 from benchmarks.seats import make_seats
-from benchmarks.servers import Server, molecule, new_place, picows_fan_out, queue_per_socket
+from benchmarks.servers import Server, has_peers, molecule, new_place, picows_fan_out, queue_per_socket
 
 SOCKETS = 1000
 _EVENTS, _FEW = 200, 40
@@ -76,7 +75,7 @@ def measure(options: Options, say: Say) -> list[Figure]:
 
 
 def _sides(stack: ExitStack) -> list[Side]:
-    """Ours, queues, frugal queues, and picows where it is installed."""
+    """Ours, queues, frugal queues, and picows where the peers are installed."""
     place = stack.enter_context(new_place())
     ours = stack.enter_context(molecule(place))
     seats = make_seats(ours, place, "Fan", 2)
@@ -84,7 +83,7 @@ def _sides(stack: ExitStack) -> list[Side]:
     for frugal in (False, True):
         queues = stack.enter_context(queue_per_socket(stack.enter_context(new_place()), frugal=frugal))
         sides.append(Side(queues, queues.port, "", [_NOBODY, _NOBODY]))
-    if importlib.util.find_spec("picows") is not None:
+    if has_peers():
         picows, port = stack.enter_context(picows_fan_out(stack.enter_context(new_place())))
         sides.append(Side(picows, port, "", [_NOBODY, _NOBODY]))
     return sides

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from benchmarks.machine import ROOT, WORK, cpu_of, memory_of
 
 START_SECONDS = 60.0  # starting a process on a busy machine
 STOP_SECONDS = 30.0
+_PEERS_PYTHON = WORK / "peers" / "bin" / "python"
 _LOOK_EVERY_SECONDS = 0.005
 _HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
 
@@ -67,14 +68,18 @@ def new_place() -> Iterator[Place]:
 
 
 @contextmanager
-def molecule(place: Place, *, is_lifted: bool = True, **settings: str) -> Iterator[Server]:
+def molecule(place: Place, *, is_lifted: bool = True, flushes: bool = True, **settings: str) -> Iterator[Server]:
     """`molecule serve` with its own defaults and these settings; the limits of rates and chains are lifted, unless it
-    is them that are looked at."""
+    is them that are looked at. Unless it `flushes`, its store never waits for the disk (`benchmarks.unflushed`)."""
     port = free_port()
-    command = [str(Path(sys.prefix, "bin", "molecule")), "serve", "--port", str(port)]
+    program = [str(Path(sys.prefix, "bin", "molecule"))]
+    if not flushes:
+        program = [sys.executable, "-m", "benchmarks.unflushed"]
+    command = [*program, "serve", "--port", str(port)]
     more = {f"MOLECULE_{name.upper()}": value for name, value in settings.items()}
     environment = {**(_lifted() if is_lifted else {}), **more}
-    with _serving([*command, "--state-dir", str(place.folder)], port, place.folder, more=environment) as server:
+    command += ["--state-dir", str(place.folder)]
+    with _serving(command, port, place.folder, cwd=None if flushes else ROOT, more=environment) as server:
         yield server
 
 
@@ -93,12 +98,16 @@ def queue_per_socket(place: Place, *, frugal: bool = False) -> Iterator[Server]:
         yield server
 
 
+def has_peers() -> bool:
+    """Whether the environment stands that holds the peers which are packages."""
+    return _PEERS_PYTHON.exists()
+
+
 def peers_python() -> str:
-    """The Python of the environment that holds the peers which are packages. Raises Failed."""
-    python = WORK / "peers" / "bin" / "python"
-    if not python.exists():
+    """Its Python. Raises Failed."""
+    if not has_peers():
         raise Failed("what this is measured against is not installed: needs scripts/setup --bench")
-    return str(python)
+    return str(_PEERS_PYTHON)
 
 
 @contextmanager
@@ -106,6 +115,17 @@ def a2a_agent(place: Place, database: str = "") -> Iterator[Server]:
     """An agent of a2a-sdk, on uvicorn under the same settings, with its tasks in a database or in memory."""
     app, more = "benchmarks.peer_a2a:app", {"A2A_STORE": database}
     with _uvicorn(place, app, "--factory", "--lifespan", "on", python=peers_python(), environment=more) as server:
+        yield server
+
+
+@contextmanager
+def nats_server(place: Place, *, flushes: bool) -> Iterator[Server]:
+    """NATS with JetStream on files. If it `flushes`, each message waits for the disk; as shipped, every two minutes."""
+    port, settings = free_port(), place.folder / "nats.conf"
+    interval = "sync_interval: always" if flushes else ""
+    settings.write_text(f'jetstream {{\nstore_dir: "{place.folder}"\n{interval}\n}}\n', encoding="utf-8")
+    command = [str(Path(sys.prefix, "bin", "nats-server")), "--addr", "127.0.0.1", "--port", str(port)]
+    with _serving([*command, "--config", str(settings)], port, place.folder, answers=_greets) as server:
         yield server
 
 
@@ -123,9 +143,9 @@ def _uvicorn(
 
 @contextmanager
 def picows_fan_out(place: Place) -> Iterator[tuple[Server, int]]:
-    """The ceiling of fan-out, and the port of its WebSockets. Only where the package picows is installed."""
+    """The ceiling of fan-out, and the port of its WebSockets. Only where the peers are installed."""
     port, sockets_port = free_port(), free_port()
-    command = [sys.executable, "-m", "benchmarks.peer_picows", str(port), str(sockets_port)]
+    command = [peers_python(), "-m", "benchmarks.peer_picows", str(port), str(sockets_port)]
     with _serving(command, port, place.folder, cwd=ROOT) as server:
         yield server, sockets_port
 
@@ -153,7 +173,13 @@ def _lifted() -> dict[str, str]:
 
 @contextmanager
 def _serving(
-    command: list[str], port: int, folder: Path, *, cwd: Path | None = None, more: dict[str, str] | None = None
+    command: list[str],
+    port: int,
+    folder: Path,
+    *,
+    cwd: Path | None = None,
+    more: dict[str, str] | None = None,
+    answers: "Callable[[int], bool] | None" = None,
 ) -> Iterator[Server]:
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
@@ -165,15 +191,15 @@ def _serving(
             stderr=log,
         )
     try:
-        yield _first_answer(process, port, folder / "log")
+        yield _first_answer(process, port, folder / "log", answers or _is_healthy)
     finally:
         _stop(process)
 
 
-def _first_answer(process: "subprocess.Popen[bytes]", port: int, log: Path) -> Server:
+def _first_answer(process: "subprocess.Popen[bytes]", port: int, log: Path, answers: Callable[[int], bool]) -> Server:
     start = time.monotonic()
     while time.monotonic() - start < START_SECONDS and process.poll() is None:
-        if _is_healthy(port):
+        if answers(port):
             cpu, memory = cpu_of(process.pid), memory_of(process.pid)
             return Server(process.pid, port, cpu, memory, time.monotonic() - start)
         time.sleep(_LOOK_EVERY_SECONDS)
@@ -185,6 +211,14 @@ def _is_healthy(port: int) -> bool:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
             connection.sendall(_HEALTH)
             return connection.recv(4096).startswith(b"HTTP/1.1 200")
+    except OSError:
+        return False
+
+
+def _greets(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            return connection.recv(4096).startswith(b"INFO")
     except OSError:
         return False
 

@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from molecule_core.ground import points
+from molecule_core.ground.clock import others_first
 from molecule_core.ground.base_error import refuse
 from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.limits import Limits
@@ -22,6 +23,9 @@ _log = logging.getLogger("molecule.store")
 
 # Thousands of commands for one key must not be walked past again for every group.
 _MOST_SKIPPED = 256
+# So many turns of the loop pass before a group is closed: what came in with its first command, and whoever was answered
+# by the group before and asks again, are in it then, and share its commit. One caller alone hardly notices.
+_GATHERING_TURNS = 2
 
 
 class Pending:
@@ -184,6 +188,8 @@ class Queue:
                 return []
             self._bell = asyncio.get_running_loop().create_future()
             await self._bell
+        for _ in range(_GATHERING_TURNS):
+            await others_first()
         if self._alone:
             return [self._alone.popleft()]
         return self._without_shared_keys()
