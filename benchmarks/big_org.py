@@ -55,7 +55,7 @@ def store(place: Place, seats: Sequence[Workspace], pulses: Iterable[tuple[str, 
     queries = load_queries("sqlite")
     insert, beat = queries["insert_workspace"], queries["save_heartbeat"]
     org = msgspec.structs.asdict(Org(ORG_ID, "Big", False, _FIRST_MICROSECOND))
-    heard = [{"workspace_id": id_, **msgspec.structs.asdict(pulse)} for id_, pulse in pulses]
+    heard = [{"workspace_id": id_, **msgspec.structs.asdict(pulse), "saved": 0} for id_, pulse in pulses]
     connection = apsw.Connection(str(place.database))
     with connection:
         connection.execute(queries["insert_org"].sql, queries["insert_org"].bind(org))
