@@ -82,7 +82,7 @@ def filled(rows: int, say: Say) -> Filled:
         part = folder.with_suffix(".part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        _fill(part / DATABASE_FILE, rows, say)
+        fill(part / DATABASE_FILE, rows, say)
         part.rename(folder)
     say(f"  {rows:,} rows, {WORKSPACES} workspaces: {made.megabytes:,.0f} MB")
     return made
@@ -106,7 +106,8 @@ def _check_disk(rows: int) -> None:
         raise DiskTooFull(f"{rows * _BYTES_A_ROW / 1e9:.0f} GB are needed, {free / 1e9:.0f} GB are free")
 
 
-def _fill(path: Path, rows: int, say: Say) -> None:
+def fill(path: Path, rows: int, say: Say) -> None:
+    """Makes a store with so many rows."""
     asyncio.run(_make_empty(path))
     insert = load_queries("sqlite")["insert_activity"]
     connection = apsw.Connection(str(path))

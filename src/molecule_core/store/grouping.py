@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from molecule_core.ground import points
-from molecule_core.ground.clock import others_first
 from molecule_core.ground.base_error import refuse
+from molecule_core.ground.clock import others_first
 from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import StoreMeter
