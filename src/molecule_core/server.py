@@ -1,7 +1,6 @@
 """The only place where things are wired: store, journal, readers, writers, edges, workers."""
 
 import asyncio
-import importlib.metadata
 import logging
 from functools import partial
 
@@ -65,6 +64,7 @@ from molecule_core.ground.metrics import DelegationMeter, InstructionMeter, Mess
 from molecule_core.ground.net import Fetcher, SafeFetcher
 from molecule_core.ground.settings import Settings, environment
 from molecule_core.ground.tracing import Tracing, tracing_to
+from molecule_core.ground.version import VERSION
 from molecule_core.instructions.layer import InstructionLayer
 from molecule_core.instructions.measuring import RUNTIMES
 from molecule_core.instructions.rules import CLAUDE_CODE, CODEX, GENERIC
@@ -138,7 +138,7 @@ class Server(Standing):
             hide(settings.metrics_token)
         self._fetcher = fetcher or SafeFetcher(NetPolicy.of(settings.push_networks), settings.limits)
         self._first_org = first_org
-        self.version = importlib.metadata.version("molecule-core")
+        self.version = VERSION
         self._tracing = tracing or tracing_to(settings.otel_endpoint, environment(), self.version)
         self.registry = Registry()
         self.instructed = InstructionMeter(RUNTIMES, (CLAUDE_CODE, CODEX, GENERIC))

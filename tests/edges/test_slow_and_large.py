@@ -234,6 +234,23 @@ async def test_who_goes_on_sending_too_much_still_reads_the_refusal(plain: Runni
 
 
 @requirement("S14")
+async def test_what_is_read_on_behind_a_refusal_has_a_limit_and_that_has_an_edge(tmp_path: Path) -> None:
+    limits = Limits(body_bytes=1_000, refused_bytes=5_000)
+    async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, limits=limits) as server:
+        for size in (5_000, 5_001):
+            async with wire(server.port) as connection:
+                head = request("POST", "/orgs", token=ADMIN_TOKEN, headers={"Content-Length": str(size)})
+                await connection.send(head)
+                assert (await connection.reply()).status == 413
+                await connection.send(b"x" * size)
+                if size == limits.refused_bytes:
+                    assert (await connection.ask("GET", "/health")).status == 200
+                else:
+                    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                        await connection.ask("GET", "/health")
+
+
+@requirement("S14")
 async def test_who_never_stops_sending_is_cut_off(plain: Running) -> None:
     async with wire(plain.port) as connection:
         await connection.send(request("POST", "/orgs", token=ADMIN_TOKEN, headers={"Content-Length": str(1 << 40)}))

@@ -1,12 +1,13 @@
 """The `molecule` command: one file a verb, loaded when it is called. Above: a person. Below: server, client, ground."""
 
-import importlib.metadata
+import gc
 import sys
 from typing import Any
 
 import click
 
 from molecule_core.ground.errors import MoleculeError
+from molecule_core.ground.version import VERSION
 
 # Each verb is imported only when it is called, so that `--help` and short verbs stay quick.
 
@@ -232,7 +233,13 @@ class LazyVerbs(click.Group):
         return list(VERBS)
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        return VERBS[name][1]() if name in VERBS else None
+        if name not in VERBS:
+            return None
+        gc.disable()  # what is loaded stays: to look through it over and over is a tenth of a server's start
+        try:
+            return VERBS[name][1]()
+        finally:
+            gc.enable()
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -240,7 +247,7 @@ class LazyVerbs(click.Group):
 
 
 @click.group(cls=LazyVerbs)
-@click.version_option(importlib.metadata.version("molecule-core"), prog_name="molecule")
+@click.version_option(VERSION, prog_name="molecule")
 def molecule() -> None:
     """An organisation of AI agents in which no agent goes silent."""
 

@@ -4,7 +4,6 @@ As whom it calls is told by the environment, never by arguments, which others on
 """
 
 import asyncio
-import importlib.metadata
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -22,6 +21,7 @@ from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.errors import CommandFailed
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.ground.settings import environment
+from molecule_core.ground.version import VERSION
 from molecule_core.wire.tools import TOOLS, find
 from molecule_core.wire.toolspec import BadArguments, ToolError, ToolSpec
 
@@ -94,7 +94,7 @@ async def _call(spec: ToolSpec, given: Any, configuration: Configuration) -> dic
             clock=clock,
             ids=Ids(clock, randomness),
             runtime="cli",
-            version=importlib.metadata.version("molecule-core"),
+            version=VERSION,
             lease=configuration.wishes.lease_seconds,
         )
         stack.push_async_callback(caller.close)

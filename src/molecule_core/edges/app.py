@@ -149,7 +149,9 @@ class App:
         elif isinstance(result, Later):
             result.future.add_done_callback(lambda future: done(self._settled(result, future, call)))
         else:
-            return asyncio.get_running_loop().create_task(self._answer(result, call, done))
+            task = asyncio.get_running_loop().create_task(self._answer(result, call, done))
+            task.add_done_callback(lambda _task: result.close())  # whoever is cut before it begins leaves it unbegun
+            return task
         return None
 
     async def ask(self, outer: Call, wish: Wish) -> Answer:

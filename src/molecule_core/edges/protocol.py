@@ -26,7 +26,6 @@ from molecule_core.ground import errors
 from molecule_core.ground.limits import Limits
 
 # What a client still sends after its refusal is thrown away so long, so that it gets to read the refusal.
-_READ_AFTER_REFUSAL = 8 << 20
 _LINGER_SECONDS = 2.0
 # More requests than this in one go, unanswered, and reading pauses until the client has taken some answers.
 _MOST_PIPELINED = 16
@@ -179,7 +178,7 @@ class Connection(asyncio.Protocol):
     def _discard(self, size: int) -> None:
         """What nobody reads any more is thrown away, up to a bound."""
         self._discarded += size
-        if self._discarded > _READ_AFTER_REFUSAL:
+        if self._discarded > self.limits.refused_bytes:
             self._transport.abort()
 
     # -- what the parser finds -----------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     header_bytes: Annotated[Count, Meta(description="all headers of one request")] = 64 << 10
     header_seconds: Annotated[Count, Meta(description="until a request's headers are complete")] = 10
     body_seconds: Annotated[Count, Meta(description="until a request's body is complete")] = 30
+    refused_bytes: Annotated[Count, Meta(description="read on behind a refusal, then cut")] = 8 << 20
     json_depth: Annotated[Count, Meta(description="levels of nesting in a JSON body")] = 32
     text_bytes: Annotated[Count, Meta(description="text of one message, UTF-8")] = 256 << 10
     parts: Annotated[Count, Meta(description="parts of one message")] = 64
