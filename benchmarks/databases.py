@@ -8,29 +8,15 @@ import asyncpg
 
 from tests.engines import new_database, postgres_server
 
-_DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
-
 
 @contextmanager
 def postgres() -> Iterator[str]:
     """The address of a server that waits for its disk, as it does unless somebody says otherwise."""
-    servers = postgres_server()
+    servers = postgres_server(durable=True)
     try:
-        address = next(servers)
-        asyncio.run(_wait_for_the_disk(address))
-        yield address
+        yield next(servers)
     finally:
-        servers.close()  # type: ignore[attr-defined]
-
-
-async def _wait_for_the_disk(address: str) -> None:
-    connection = await asyncpg.connect(address)
-    try:
-        for setting in _DURABLE:
-            await connection.execute(f"ALTER SYSTEM RESET {setting}")
-        await connection.execute("SELECT pg_reload_conf()")
-    finally:
-        await connection.close()
+        servers.close()
 
 
 def empty_database(server: str) -> str:

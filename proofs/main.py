@@ -138,7 +138,7 @@ def _postgres(wanted: bool) -> Iterator[str]:
     if not wanted:
         yield ""
         return
-    with contextlib.closing(postgres_server()) as server:  # type: ignore[type-var]
+    with contextlib.closing(postgres_server()) as server:
         yield next(server)
 
 

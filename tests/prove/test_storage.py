@@ -23,8 +23,26 @@ async def test_what_was_answered_is_true_whatever_the_disk_refuses() -> None:
     assert min(int(verdict.figures[name]) for name in kinds) > 0
 
 
+@requirement("P1", "P2", "O1")
+async def test_what_was_answered_is_true_whatever_becomes_of_the_server_behind_the_store(postgres: str) -> None:
+    verdict = await prove(PROOF, "postgres", postgres, seed=SEED, tenth=True)
+
+    assert verdict.broken == {}, verdict.notes
+    size = PROOF.sizes["postgres"] // 10
+    assert (verdict.figures["connections cut"], verdict.figures["servers stopped"]) == (size, size // 10)
+    kinds = ("send", "notify", "delegate", "cancel", "claim", "ack", "answered 503")
+    assert min(int(verdict.figures[name]) for name in kinds) > 0
+
+
 @pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 2), ids=lambda each: each.name)
 async def test_a_product_with_a_mistake_is_seen(control: Control) -> None:
     verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
+
+    assert verdict.zeros[control.breaks] > 0, verdict.line()
+
+
+@pytest.mark.parametrize("control", few(PROOF.controls["postgres"], 2), ids=lambda each: each.name)
+async def test_a_product_with_a_mistake_is_seen_on_postgresql(control: Control, postgres: str) -> None:
+    verdict = await try_control(PROOF, control, "postgres", postgres, seed=SEED)
 
     assert verdict.zeros[control.breaks] > 0, verdict.line()
