@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
-from proofs.storage.asking import MOST_ROUNDS, Asking, Lost
+from proofs.storage.asking import Asking, Lost
 from proofs.storage.deeds import Deed
 from tests.engines import new_database, postgres_server, stopped_at_once
 
@@ -23,6 +23,8 @@ _KILL = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE dat
 _OWN = "SELECT pg_backend_pid()"
 # A round takes some hundred turns of the loop: the fault comes somewhere in it.
 _MOST_TURNS = 300
+# It seldom takes three rounds until a command fails by it.
+_MOST_TRIES = 30
 # Of so many faults one is the end of the whole server, without a word to anybody.
 _ENDS_OF = 10
 
@@ -51,7 +53,7 @@ class Sessions:
     async def _cut_off(self) -> None:
         """All connections to the database end, until some command has failed by it."""
         left: list[Deed] = []
-        for _ in range(MOST_ROUNDS):
+        for _ in range(_MOST_TRIES):
             asking = asyncio.ensure_future(self.people.ask(self.people.crew.deeds()))
             await self._some_turns()
             await self._kill()
