@@ -19,38 +19,17 @@ from typing import Any
 import asyncpg
 import huey
 import procrastinate
-from msgspec import Struct
 from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgPoolDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 from pgqueuer.types import QueueExecutionMode
 
+from benchmarks.jobs import HUEY, PGQUEUER, PROCRASTINATE, JobOutcome, JobPlan
 from benchmarks.load import DEADLINE_SECONDS, await_go, converse
 
-HUEY, PGQUEUER, PROCRASTINATE = "huey", "pgqueuer", "procrastinate"
 _CONNECTIONS = 16
 _BATCH = 200
-
-
-class JobPlan(Struct, frozen=True, kw_only=True):
-    """What to do: `count` jobs from so many callers. `place`: a file, or a database's address."""
-
-    kind: str
-    place: str
-    count: int
-    callers: int
-    text: str
-    drains: bool
-
-
-class JobOutcome(Struct, frozen=True, kw_only=True):
-    """What happened: jobs that were put, and different ones that were done."""
-
-    replies: int
-    distinct: int
-    seconds: float
-    client_cpu: float
 
 
 class Jobs(ABC):

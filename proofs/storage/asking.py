@@ -22,6 +22,8 @@ from tests.clocks import FakeClock
 _BACK_SECONDS = 5.0
 """The bar: after a fault has ended, everybody is served again within it."""
 MOST_ROUNDS = 400
+FAULTS = "faults"
+"""The figure that is the sum of all that befell the server, whatever engine its store has."""
 _REFUSED = 503
 # They talk on and on, which is what the limits of chains are there to stop.
 _ENDLESS = replace(LIMITS, chain_hops=10**9, chain_messages=10**9, pingpong=10**9)
@@ -38,7 +40,9 @@ class Asking:
         self.dice = setting.dice("storage")
         self.crew = Crew(setting.dice("crew"))
         self.model = Model()
-        self.figures: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
+        """What befell the server, by its kind."""
+        self._refused = 0
         self._setting = setting
         self._office = Office(setting, FakeClock(), _ENDLESS)
         self._slowest = 0.0
@@ -62,7 +66,7 @@ class Asking:
                 self.model.answered(deed, answer)
                 self.crew.learn(deed, answer)
             elif status == _REFUSED:
-                self.figures["answered 503"] += 1
+                self._refused += 1
                 left.append(deed)
             else:
                 self.model.fault("answered neither 2xx nor 503", f"{deed.kind} {status} {answer}")
@@ -89,5 +93,6 @@ class Asking:
         """What the store holds that is left, against what was answered."""
         ledger = await read_ledger(self._setting)
         (delegations,), _ = await read_tables(self._setting, (DELEGATIONS,))
-        figures = {**self.figures, "slowest return ms": round(self._slowest * 1000), **self.model.done}
-        return Verdict({**figures, **more}, judge(self.model, ledger, delegations), self.model.notes)
+        figures = {FAULTS: self.faults.total(), **self.faults, "answered 503": self._refused}
+        figures |= {"slowest return ms": round(self._slowest * 1000), **self.model.done, **more}
+        return Verdict({**figures}, judge(self.model, ledger, delegations), self.model.notes)

@@ -8,6 +8,7 @@ from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
+from proofs.storage.asking import FAULTS
 
 
 async def run(setting: Setting) -> Verdict:
@@ -97,5 +98,5 @@ PROOF = Proof(
     control_sizes={"sqlite": 20, "postgres": 100},
     controls={"sqlite": _CONTROLS, "postgres": _ON_POSTGRES},
     run=run,
-    faults=("busy", "full", "I/O errors", "connections cut", "servers stopped"),
+    faults=(FAULTS,),
 )

@@ -63,7 +63,7 @@ class Rounds:
         other.execute("BEGIN IMMEDIATE")
         left = await self.people.ask(self.people.crew.deeds())
         other.execute("ROLLBACK")
-        self.people.figures["busy"] += bool(left)
+        self.people.faults["busy"] += bool(left)
         await self.people.settle(left)
 
     async def _full(self, ours: list[apsw.Connection]) -> None:
@@ -78,7 +78,7 @@ class Rounds:
                 break
         for connection in ours:
             connection.pragma("max_page_count", 1 << 30)
-        self.people.figures["full"] += bool(left)
+        self.people.faults["full"] += bool(left)
         await self.people.settle(left)
 
     async def _broken(self, at: int, only: str | None = None) -> None:
@@ -90,7 +90,7 @@ class Rounds:
             if self._weather.struck or left:
                 break
         self._weather.clear()
-        self.people.figures["I/O errors"] += self._weather.struck
+        self.people.faults["I/O errors"] += self._weather.struck
         await self.people.settle(left)
 
 

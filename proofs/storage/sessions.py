@@ -60,7 +60,7 @@ class Sessions:
             left = await asking
             if left:
                 break
-        self.people.figures["connections cut"] += bool(left)
+        self.people.faults["connections cut"] += bool(left)
         await self.people.settle(left)
 
     async def _kill(self) -> None:
@@ -75,7 +75,7 @@ class Sessions:
         async with stopped_at_once(self._setting.database):
             left = await asking
             left += await self.people.ask(self.people.crew.deeds())  # nobody is there
-        self.people.figures["servers stopped"] += bool(left)
+        self.people.faults["servers stopped"] += bool(left)
         await self.people.settle(left)
 
     async def _some_turns(self) -> None:

@@ -1,8 +1,10 @@
 """A crowd of downloads: they take turns, and one that nobody reads takes no more than its window."""
 
 import asyncio
+import gc
 import socket
-from collections.abc import AsyncIterator
+import weakref
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
@@ -78,7 +80,7 @@ async def giving(shelf: Shelf, *, patience: float = IN_PROCESS_SECONDS) -> Async
         await eventually(lambda: _nothing(open_), bool)
 
 
-async def _nothing(things: set[Any]) -> bool:
+async def _nothing(things: Collection[Any]) -> bool:
     await checkpoint()
     return not things
 
@@ -118,3 +120,26 @@ async def test_of_a_file_that_nobody_takes_little_is_read_before_its_reader_is_c
 
 async def _all_cut(shelf: Shelf, open_: set[Any]) -> bool:
     return await _nothing(open_) and len(shelf.files) == 8
+
+
+@requirement("S14")
+async def test_whoever_hangs_up_in_the_middle_leaves_nothing_for_the_collector() -> None:
+    shelf = Shelf()
+    async with AsyncExitStack() as stack:
+        port, open_ = await stack.enter_async_context(giving(shelf))
+        visitors = [await _visitor(stack, port) for _ in range(8)]
+        await eventually(lambda: _all_reading(shelf), bool)
+        left = [weakref.ref(each) for each in open_]
+        gc.collect()
+        gc.disable()
+        try:
+            for visitor in visitors:
+                visitor.close()
+            await eventually(lambda: _nothing([each for each in left if each() is not None]), bool)
+        finally:
+            gc.enable()
+
+
+async def _all_reading(shelf: Shelf) -> bool:
+    await checkpoint()
+    return len(shelf.files) == 8 and all(each.read_bytes for each in shelf.files)

@@ -121,6 +121,15 @@ async def test_a_refusal_leaves_nothing_and_the_others_of_the_group_go_on(bench:
     assert bench.rung == ["a", "c"]
 
 
+@requirement("P1")
+async def test_what_comes_a_turn_later_shares_the_commit(bench: Bench) -> None:
+    first = await bench.started(write(note("a"), answer="a"))
+    later = await bench.started(write(note("b"), answer="b"))
+    async with asyncio.timeout(IN_PROCESS_SECONDS):
+        assert await asyncio.gather(*first, *later) == ["a", "b"]
+    assert bench.sizes == [2]
+
+
 async def test_a_group_of_refusals_alone_changes_nothing(bench: Bench) -> None:
     refusals = [NotFound(what="thing"), InvalidField(reason="so")]
     assert await bench.together(*(refuse(each) for each in refusals)) == refusals

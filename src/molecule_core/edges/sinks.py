@@ -120,9 +120,8 @@ class LiveConnection(HeldConnection, ABC):
                 await asyncio.wait((before, self._first))  # one that was cancelled may not have waited for the greeting
             await work()
         except asyncio.CancelledError:
-            # The end of the task, and not its outcome: a task keeps that, with all that stood in the way of the work
-            # (pages of events), and is kept by this connection, which that names. Such circles wait long for somebody
-            # who looks for them.
+            # Not handed on: a cancelled task keeps where it stood, with the page that it was telling, and is itself
+            # kept by this connection, which stands there too. The collector comes by such circles late.
             return
         except StoreUnavailable:
             self.cut(INTERNAL, "the store does not answer; resume")
