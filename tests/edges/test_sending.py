@@ -138,6 +138,7 @@ async def test_whoever_hangs_up_in_the_middle_leaves_nothing_for_the_collector()
             await eventually(lambda: _nothing([each for each in left if each() is not None]), bool)
         finally:
             gc.enable()
+        assert len(left) == 8, "all of them were under way, and are gone"
 
 
 async def _all_reading(shelf: Shelf) -> bool:
