@@ -53,6 +53,8 @@ NAMES = (
 PROOFS: dict[str, Proof] = {name: import_module(f"proofs.{name}.proof").PROOF for name in NAMES}
 PAGE = ROOT / "docs" / "proofs.md"
 ALL = "all"
+# What a full run of all of them must come to.
+FEWEST_FAULTS, FEWEST_HOSTILE = 10_000, 1_500_000
 
 
 class Wish(Struct):
@@ -79,39 +81,54 @@ def read_wish(args: list[str]) -> Wish:
         parser.error(f"name a proof: {', '.join(sorted(PROOFS))}")
     if options.tenth and options.write_docs:
         parser.error("docs/proofs.md tells of full runs: leave out --tenth")
+    named = PROOFS.get(options.name)
+    if named is not None and options.engine not in (None, *named.sizes):
+        parser.error(f"{named.name} plays nothing on {options.engine}, only on {' and '.join(named.sizes)}")
     seed = SystemRandom().randrange(1 << 31) if options.seed is None else options.seed
     return Wish(options.name, seed, options.tenth, options.engine, options.write_docs)
 
 
 def main(args: list[str]) -> int:
-    """Exit code 0 only if every zero is zero and every control has failed as it must."""
+    """Exit code 0 only if every zero is zero, every control has failed as it must, and all together did enough."""
     wish = read_wish(args)
     if wish.name is None:
         _write_page({})
         return 0
-    proofs = [*PROOFS.values()] if wish.name == ALL else [PROOFS[wish.name]]
-    planned = [(proof, engine) for proof in proofs for engine in ((wish.engine,) if wish.engine else proof.engines)]
-    # (Asked for an engine, `all` leaves out those that have nothing to show there.)
-    runs = [(proof, engine) for proof, engine in planned if wish.name != ALL or engine in proof.sizes]
-    total = Total()
+    runs = runs_of([*PROOFS.values()] if wish.name == ALL else [PROOFS[wish.name]], wish.engine)
+    total = Total(is_full=wish.name == ALL and wish.engine is None and not wish.tenth)
     with _postgres(any(engine == "postgres" for _, engine in runs)) as postgres:
         for proof, engine in runs:
             _guarded(proof, engine, postgres, wish, total)
     if wish.name == ALL:
         _say(total.line(len(runs)))
-    return 1 if total.failed else 0
+    return 1 if total.bad else 0
+
+
+def runs_of(proofs: list[Proof], asked: Engine | None) -> list[tuple[Proof, Engine]]:
+    """What is run. Asked for an engine, it leaves out the proofs that play nothing there."""
+    if asked is None:
+        return [(proof, engine) for proof in proofs for engine in proof.engines]
+    return [(proof, asked) for proof in proofs if asked in proof.sizes]
 
 
 class Total(Struct):
-    """What several runs come to."""
+    """What several runs come to. `is_full`: they are all there are, each in full."""
 
+    is_full: bool = False
     faults: int = 0
     hostile: int = 0
     failed: list[str] = []
 
+    @property
+    def bad(self) -> list[str]:
+        """What has failed, and of what a full run of all did too little."""
+        sums = ((self.faults, FEWEST_FAULTS, FAULTS), (self.hostile, FEWEST_HOSTILE, HOSTILE))
+        few = [f"fewer than {least:,} {what}" for count, least, what in sums if self.is_full and count < least]
+        return [*self.failed, *few]
+
     def line(self, runs: int) -> str:
         """The closing line of all."""
-        bad = f"FAILED: {', '.join(self.failed)}" if self.failed else "all proved"
+        bad = f"FAILED: {', '.join(self.bad)}" if self.bad else "all proved"
         return f"all: {runs} runs, {self.faults:,} {FAULTS}, {self.hostile:,} {HOSTILE} | {bad}"
 
 

@@ -17,7 +17,7 @@ from molecule_core.ground.net import Fetcher
 from molecule_core.ground.settings import Settings
 from molecule_core.ground.tracing import Tracing
 from molecule_core.server import Server
-from molecule_core.serving import http_server
+from molecule_core.serving import HttpServer
 from tests.clocks import SeededRandomness
 from tests.engines import Engine
 from tests.waits import IN_PROCESS_SECONDS
@@ -120,7 +120,7 @@ async def running(
             mcp_additions=mcp_additions,
         )
         await server.open()
-        http = http_server(server)
+        http = HttpServer(server)
         serving = asyncio.create_task(http.serve(sockets=[listener]))
         async with asyncio.timeout(IN_PROCESS_SECONDS):
             await http.listening.wait()

@@ -61,7 +61,7 @@ class Copying:
         self._dice = setting.dice("copies")
         self._book = Book()
         self._ids = Ids(SystemClock(), SystemRandomness())
-        self.verdict = Verdict(dict.fromkeys(("whole copies", "killed on the way", "into the other engine", "acts"), 0))
+        self.verdict = Verdict(dict.fromkeys(("whole copies", "killed on the way", "into the other engine"), 0))
         self.verdict.zeros = dict.fromkeys(ZEROS, 0)
 
     async def run(self) -> Verdict:
@@ -76,7 +76,7 @@ class Copying:
                 await self._round(number, office, busy)
         finally:
             await office.server.close()
-        self.verdict.figures["acts"] = sum(deeds.done for deeds in self._book.deeds.values())
+        self.verdict.figures |= self._book.acts()
         return self.verdict
 
     async def _preload(self, office: Office, busy: Busy) -> None:

@@ -4,11 +4,12 @@ The copies (copying.py) are made in a process of its own, so that a control's co
 """
 
 from proofs.backup.copying import BELIEVED, HALF
-from proofs.crew.busy import EVENTS, MISSING
+from proofs.crew.busy import ACTS, EVENTS, MISSING, OWED
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
+from tests.engines import ENGINES
 
 
 async def run(setting: Setting) -> Verdict:
@@ -17,6 +18,13 @@ async def run(setting: Setting) -> Verdict:
 
 
 _BACKUP, _COPIES = "store/backup.py", "store/copies.py"
+_CLOSING = Control(
+    name="an answer closes nothing",
+    file="messages/owing.py",
+    line='writes: list[Statement] = [("close_obligation", {**row, **ends}), *noted]',
+    by="writes: list[Statement] = [*noted]",
+    breaks=OWED,
+)
 _SQLITE = (
     Control(
         name="the file is copied as it lies there",
@@ -39,6 +47,7 @@ _SQLITE = (
         by="pass",
         breaks=BELIEVED,
     ),
+    _CLOSING,
 )
 _POSTGRES = (
     Control(
@@ -62,17 +71,19 @@ _POSTGRES = (
         by="pass",
         breaks=BELIEVED,
     ),
+    _CLOSING,
 )
 
 PROOF = Proof(
     name="backup",
-    shows="On a whole server six senders, three agents, one who gives work, one who asks for leave and one who "
-    "remembers write all the time, while copies are taken; four of ten copies are made in a process of their own "
-    "that is killed on the way. Each copy is put back into an empty place, of PostgreSQL also into an SQLite "
-    "file. It is one moment: what was accepted before the copy began is in it, of each of them it holds a "
-    "beginning of what was done, without a gap, logs and journals count without one, and each row has its event. "
-    "The store that was put back is then served: who comes with an old place in the journal, or with a row that "
-    "is gone, is sent to the snapshot, and who starts from that sees all that follows once. What a killed copy "
+    shows="On a whole server six senders, three agents who answer some of it, one who gives work and takes it back, "
+    "one who asks for leave and withdraws, one who begins threads and closes them and two who remember write all the "
+    "time, while copies are taken; four of ten copies are made in a process of their own that is killed on the way. "
+    "Each copy is put back into an empty place, of PostgreSQL also into an SQLite file. It is one moment: what was "
+    "accepted before the copy began is in it, of each of them it holds a beginning of what was done, without a gap, "
+    "what was answered and nothing else is owed no more, logs and journals count without a gap, and each row has its "
+    "event. The store that was put back is then served: who comes with an old place in the journal, or with a row "
+    "that is gone, is sent to the snapshot, and who starts from that sees all that follows once. What a killed copy "
     "leaves is no copy.",
     engines=("sqlite", "postgres"),
     unit="copies",
@@ -80,5 +91,6 @@ PROOF = Proof(
     control_sizes={"sqlite": 8, "postgres": 8},
     controls={"sqlite": _SQLITE, "postgres": _POSTGRES},
     run=run,
+    demands={engine: dict.fromkeys(ACTS, 1) for engine in ENGINES},
     faults=("killed on the way",),
 )

@@ -37,5 +37,7 @@ def _told(text: str, _dice: Random) -> str:
 def corpus(count: int, dice: Random) -> list[str]:
     """So many texts, each with a word of its own by which it can be found on a page."""
     ways = (lambda text, _dice: text, _doubled, _shouted, _torn, _framed, _told)
-    texts = [ways[number // len(TEXTS) % len(ways)](TEXTS[number % len(TEXTS)], dice) for number in range(count)]
+    step = max(1, len(TEXTS) // count)  # a few are of all kinds too
+    chosen = [(number * step) % (len(TEXTS) * len(ways)) for number in range(count)]
+    texts = [ways[place // len(TEXTS)](TEXTS[place % len(TEXTS)], dice) for place in chosen]
     return [f"w{number:04d} {text}" for number, text in enumerate(texts)]

@@ -5,7 +5,7 @@ put in its way.
 """
 
 from proofs.browser.crossing import CROSSED, HOSTS
-from proofs.browser.looking import BROKEN
+from proofs.browser.looking import BROKEN, LED, RAN
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
@@ -19,6 +19,12 @@ async def run(setting: Setting) -> Verdict:
     return await in_a_child("proofs.browser.looking", setting, most_seconds=_MOST_SECONDS)
 
 
+# As it is built, the page sets texts by one way: here they become markup, and the browser has no rule against it.
+_SENT = "return Answer(content, headers=tuple(headers), content_type=kind, policy=_POLICY)"
+_SENT_AS_MARKUP = (
+    'return Answer(self._files[path].replace(b".textContent=", b".innerHTML="), headers=tuple(headers[:2]), '
+    "content_type=kind, policy=b\"default-src * data: 'unsafe-inline'\")"
+)
 _CONTROLS = (
     Control(
         name="any page may open a live channel",
@@ -41,22 +47,38 @@ _CONTROLS = (
         by="b\"default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self'; connect-src 'self'; \"",
         breaks=BROKEN,
     ),
+    Control(
+        name="what others say is markup to the page",
+        file="edges/canvas.py",
+        line=_SENT,
+        by=_SENT_AS_MARKUP,
+        breaks=RAN,
+    ),
+    Control(
+        name="what others say is markup, and leads away",
+        file="edges/canvas.py",
+        line=_SENT,
+        by=_SENT_AS_MARKUP,
+        breaks=LED,
+    ),
 )
 
 PROOF = Proof(
     name="browser",
     shows="In a real Chromium: texts that want to run, fetch, lead away or look like something else (those of the "
-    "page's own tests, doubled, shouted, torn by hidden characters, framed and told by numbers) are said by agents and "
-    "by people, and are names, roles, cards, tasks at hand, delegations with their results, approvals and names of "
-    "files. Each is shown as the words that it is; nothing runs, nothing that a text brought along stands in the page, "
-    "no box opens, nobody else is asked, no rule of the content security policy is broken. Then a page of another "
-    "origin tries fourteen ways to read or to write for somebody who is logged in next door, and others ask for the "
-    "server under names that are not its own.",
+    "page's own tests, doubled, shouted, torn by hidden characters, framed and told by numbers). All are said by "
+    "agents and by people in chats, are tasks and results of delegations, there and in full, actions of approvals in "
+    "the list, reasons and details of approvals in full, names of files, inputs, answers and base instructions of "
+    "threads, skills and their words on a card, names of people and of agents (where the server refuses what has "
+    "hidden characters or a second line). Each is shown as the words that it is; nothing runs, nothing that a text "
+    "brought along stands in the page, no box opens, nobody else is asked, no rule of the content security policy is "
+    "broken. Then a page of another origin tries fourteen ways to read or to write for somebody who is logged in next "
+    "door, and others ask for the server under names that are not its own.",
     engines=("sqlite",),
     unit="texts",
     sizes={"sqlite": 300},
-    control_sizes={"sqlite": 6},
+    control_sizes={"sqlite": 15},
     controls={"sqlite": _CONTROLS},
     run=run,
-    hostile=("shown", "ways from another origin", "host names"),
+    hostile=("shown", "refused", "ways from another origin", "host names"),
 )

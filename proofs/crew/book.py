@@ -55,6 +55,12 @@ class Book:
         self.notes: list[str] = []
         self._tick = 0
         self._held_until: dict[tuple[str, int], float] = {}
+        self._newest: dict[str, int] = {}
+        """Activity id -> the newest attempt under which it was handed out."""
+        self._acking: dict[str, int] = {}
+        """Activity id -> the newest attempt of which an ack was sent, answered or not."""
+        self._settled: dict[str, int] = {}
+        """Activity id -> no later attempt than this can have handled it, as the first ack says that was taken."""
 
     def tick(self) -> int:
         """Harness time: a number greater than all before."""
@@ -91,8 +97,11 @@ class Book:
             self._held_until[id_, attempt] = held_until
             if time.monotonic() < self._held_until.get((id_, attempt - 1), 0.0) - _SAME_CLOCK_SECONDS:
                 self.fault("handed on while it was held", f"{id_} attempt {attempt}")
+            self._newest[id_] = max(attempt, self._newest.get(id_, 0))
             if self.handled.get(id_, asked) < asked:
                 self.fault("handed again after its ack", f"{id_} attempt {attempt}")
+            elif attempt > self._settled.get(id_, attempt):  # its claim was answered late, by one that was frozen
+                self._take_stale(id_)
             self.progress.note("handed")
 
     def answer(self, activity_id: str, answer_id: str) -> None:
@@ -101,10 +110,27 @@ class Book:
             self.fault("two receipts", f"the answer to {activity_id}: {self.answers[activity_id]}, then {answer_id}")
         self.progress.note("answered")
 
+    def begin_ack(self, activity_id: str, attempt: int) -> None:
+        """An ack of this attempt is about to be sent: from now on it may be taken, whatever its agent hears of it."""
+        self._acking[activity_id] = max(attempt, self._acking.get(activity_id, 0))
+
+    def take_ack(self, activity_id: str) -> None:
+        """An ack that was begun was answered with 2xx, for the first time or again. (What is handled is acknowledged
+        again under any attempt; so it is stale only if no ack of the newest one may have handled it before.)"""
+        if activity_id not in self._settled:
+            self._settled[activity_id] = self._acking[activity_id]
+            if self._newest.get(activity_id, 0) > self._settled[activity_id]:
+                self._take_stale(activity_id)
+        self.handle(activity_id)
+
     def handle(self, activity_id: str) -> None:
-        """An ack was taken."""
+        """A message was handled, by an ack or by what does as well."""
         self.handled.setdefault(activity_id, self.tick())
         self.progress.note("acked")
+
+    def _take_stale(self, activity_id: str) -> None:
+        acked, handed = self._settled[activity_id], self._newest[activity_id]
+        self.fault("stale acks taken", f"{activity_id}: attempt {acked}, and {handed} was handed out")
 
     def open_messages(self) -> list[str]:
         """Activity ids that were accepted and not yet handled."""

@@ -24,9 +24,12 @@ _CLAIM_ROWS = 4
 # that died before it heard so, or will never come. (Counted, because on a busy machine a time would say nothing.)
 _CLAIMS_IN_VAIN = LEASE_SECONDS // WAIT_SECONDS + 1
 _WATCH_ROWS = 100
+_CALLS_BETWEEN, _MOMENT_SECONDS = 160, 1.0
 # Now and then one asks again although one has an answer: it must be the same answer.
 _REPEATS = 0.1
 _LONGEST_FILLER = 3000
+# Who gets further is waited for so many times as long, and no longer: some controls go on for ever.
+_MOST_TIMES = 5
 # A refusal that should not be is noted; a task that gets nothing else ends, so that a broken product ends the run.
 _MOST_REFUSALS = 200
 
@@ -42,7 +45,9 @@ class Seat:
 class Company:
     """Inboxes with two agents each, senders of both kinds, and a watcher for each inbox."""
 
-    def __init__(self, setting: Setting, server: Place, book: Book) -> None:
+    def __init__(self, setting: Setting, server: Place, book: Book, first: Book | None = None) -> None:
+        """`first`: the book of those who come first, where these are not alone with the server."""
+        self._first = first or book
         self._setting = setting
         self._server = server
         self._book = book
@@ -81,7 +86,7 @@ class Company:
         self._agents[place].cancel()
         await asyncio.wait([self._agents[place]])
         self._agents[place] = asyncio.create_task(self._work(place, life))
-        self._book.figures["agent kills"] += 1
+        self._book.figures["clients that died"] += 1
 
     async def finish(self, seconds: float) -> None:
         """Senders end their last message, agents handle all that was accepted, watchers read to the end. Whoever gets
@@ -98,16 +103,21 @@ class Company:
         self._book.closing.set()
         await self.end(self._watchers, seconds)
 
-    async def end(self, tasks: list[asyncio.Task[None]], seconds: float) -> None:
-        """Waits until people have gone; who stays too long, or left in anger, is a fault."""
-        done, late = await asyncio.wait(tasks, timeout=seconds)
+    async def end(self, tasks: list[asyncio.Task[None]], seconds: float, moment: str = "") -> None:
+        """Waits until people have gone; who stays too long, or left in anger, is a fault. `moment`: who has brought it
+        about within those seconds has got further, and is given as many again, a few times."""
+        late, counts, seen = set(tasks), self._book.progress.counts, -1
+        for _ in range(_MOST_TIMES):
+            if late and seen != counts[moment]:
+                seen = counts[moment]
+                _, late = await asyncio.wait(late, timeout=seconds)
         for task in late:
             task.cancel()
             self._book.fault("stuck people", repr(task.get_coro()))
         if late:
             await asyncio.wait(late)
-        for task in done:
-            if not task.cancelled() and (error := task.exception()) is not None:
+        for task in tasks:
+            if task not in late and not task.cancelled() and (error := task.exception()) is not None:
                 self._book.fault("stuck people", repr(error))
 
     # -- what they do --------------------------------------------------------------------------------------------------
@@ -127,6 +137,25 @@ class Company:
                     raise
                 self._book.figures["answered 503"] += 1
 
+    async def claim(self, api: Caller, workspace_id: str, hands: Book, what: str) -> list[dict[str, Any]]:
+        """What an agent takes out of its inbox next, as the book of those hands notes it; nothing if it is refused."""
+        asked, begun = hands.tick(), time.monotonic()
+        wish = {"claim": LEASE_SECONDS, "wait": WAIT_SECONDS, "limit": _CLAIM_ROWS}
+        try:
+            rows: list[dict[str, Any]] = await self.insist(
+                lambda: api.get(f"/workspaces/{workspace_id}/activity", **wish)
+            )
+        except Refused as error:
+            self.refused(error, f"claim of {what}")
+            return []
+        hands.hand(rows, asked, begun + LEASE_SECONDS)
+        return rows
+
+    async def let_others(self) -> None:
+        """Waits until those who come first have begun so many calls, or for a moment: who does so before each thing it
+        does leaves most of the server to them."""
+        await self._first.progress.after("begun", _CALLS_BETWEEN, seconds=_MOMENT_SECONDS)
+
     def refused(self, error: Refused, what: str) -> None:
         """A refusal that nobody deserved. Raises it again if there are too many."""
         self._book.fault("refused", f"{what}: {error}")
@@ -142,10 +171,10 @@ class Company:
             while not self._book.stopping.is_set():
                 message = self._new_message(place, len(mine), dice.choice(self.inboxes).id, dice.randrange(1 << 30))
                 mine.append(message)
-                await self._put(api, message)
+                await self.put(api, message)
                 if dice.random() < _REPEATS:
                     self._book.figures["sent again"] += 1
-                    await self._put(api, dice.choice(mine))
+                    await self.put(api, dice.choice(mine))
 
     def _new_message(self, place: int, number: int, inbox: str, throw: int) -> Message:
         id_ = f"s{place}-{number}"
@@ -153,7 +182,9 @@ class Company:
         message = self._book.messages[id_] = Message(id=id_, sender=f"s{place}", number=number, inbox=inbox, text=text)
         return message
 
-    async def _put(self, api: Caller, message: Message) -> None:
+    async def put(self, api: Caller, message: Message) -> None:
+        """Sends a message until it is accepted."""
+
         def cut() -> None:
             message.cut_at = time.time_ns() // 1000
 
@@ -171,33 +202,37 @@ class Company:
         """Claim, answer, acknowledge; two agents share an inbox, and each may die at any moment."""
         dice = self._setting.dice("agent", place, life)
         seat = self.inboxes[place % len(self.inboxes)]
-        path = f"/workspaces/{seat.id}/activity"
-        claim = {"claim": LEASE_SECONDS, "wait": WAIT_SECONDS, "limit": _CLAIM_ROWS}
         async with Caller(self._server.port, seat.token) as api:
             while True:
-                asked, begun = self._book.tick(), time.monotonic()
-                try:
-                    rows = await self.insist(lambda: api.get(path, **claim))
-                except Refused as error:
-                    self.refused(error, "claim")
-                    continue
-                self._book.hand(rows, asked, begun + LEASE_SECONDS)
-                for row in rows:
+                for row in await self.claim(api, seat.id, self._book, "messages"):
                     await self._handle(api, seat, row, again=dice.random() < _REPEATS)
 
     async def _handle(self, api: Caller, seat: Seat, row: dict[str, Any], *, again: bool) -> None:
+        """What came again is acknowledged twice: first as the agent would that had it before, and comes back late."""
+        id_, attempt = row["id"], row["attempt"]
         try:
             for _ in range(1 + again):
                 await self._answer(api, seat, row)
-            handled = {"activity_id": row["id"], "attempt": row["attempt"]}
-            await self.insist(lambda: api.post(f"/workspaces/{seat.id}/activity/ack", handled))
+        except Refused as error:
+            self.refused(error, f"answer {id_}")
+            return
+        if attempt > 1:
+            self._book.figures["stale acks sent"] += 1
+            await self._ack(api, seat, id_, attempt - 1)
+        await self._ack(api, seat, id_, attempt)
+
+    async def _ack(self, api: Caller, seat: Seat, activity_id: str, attempt: int) -> None:
+        body = {"activity_id": activity_id, "attempt": attempt}
+        self._book.begin_ack(activity_id, attempt)
+        try:
+            await self.insist(lambda: api.post(f"/workspaces/{seat.id}/activity/ack", body))
         except Refused as error:
             if error.code == "stale_attempt":  # handed out again meanwhile: that attempt will be acknowledged
                 self._book.figures["late acks refused"] += 1
             else:
-                self.refused(error, f"handle {row['id']}")
+                self.refused(error, f"ack {activity_id}")
         else:
-            self._book.handle(row["id"])
+            self._book.take_ack(activity_id)
 
     async def _answer(self, api: Caller, seat: Seat, row: dict[str, Any]) -> None:
         path, body = f"/workspaces/{seat.id}/notify", {"message": answer_to(row["id"])}

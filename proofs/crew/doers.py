@@ -4,16 +4,14 @@ Above: givers. Below: the people's way of asking (company.py), the model (ends.p
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
-from proofs.crew.company import LEASE_SECONDS, WAIT_SECONDS, Company, Seat
+from proofs.crew.company import Company, Seat
 from proofs.crew.ends import Works, done
 from proofs.harness.caller import Caller, Refused
 from proofs.harness.serving import ADMIN_TOKEN, Place
 from tests.delivery.agents import HttpAgent, Pushed, Reply, said
 
-_ROWS = 4
 POLLING, PUSHED = 2, 2
 _HANDS = 2
 """Agents of one seat that polls."""
@@ -79,19 +77,9 @@ class Doers:
 
     async def _work(self, place: int) -> None:
         seat = self._polling[place % POLLING]
-        path = f"/workspaces/{seat.id}/activity"
-        claim = {"claim": LEASE_SECONDS, "wait": WAIT_SECONDS, "limit": _ROWS}
-        hands = self._works.hands
         async with Caller(self._server.port, seat.token) as api:
             while True:
-                asked, begun = hands.tick(), time.monotonic()
-                try:
-                    rows = await self._company.insist(lambda: api.get(path, **claim))
-                except Refused as error:
-                    self._company.refused(error, "claim of tasks")
-                    continue
-                hands.hand(rows, asked, begun + LEASE_SECONDS)
-                for row in rows:
+                for row in await self._company.claim(api, seat.id, self._works.hands, "tasks"):
                     await self.answer(api, row["id"], row["source_id"])
 
     async def answer(self, api: Caller, id_: str, source_id: str) -> None:

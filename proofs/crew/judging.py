@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from typing import Protocol
 
 from proofs.crew.book import Book
 from proofs.crew.company import answer_to
@@ -23,13 +24,22 @@ def patience(setting: Setting) -> float:
     return STALL_SECONDS if setting.package is None else _CONTROL_SECONDS
 
 
-async def judge_all(setting: Setting, book: Book, givers: Givers, server: Place) -> Verdict:
-    """The judgement of messages and of delegations."""
+class Judged(Protocol):
+    """People who came on top of those who send messages and those who delegate."""
+
+    async def judge(self, verdict: Verdict, ledger: Ledger) -> None:
+        """Adds to the judgement of the others."""
+
+
+async def judge_all(setting: Setting, book: Book, givers: Givers, server: Place, *others: Judged) -> Verdict:
+    """The judgement of messages and of delegations, and of what others did where there were any."""
     ledger = await read_ledger(setting)
     verdict = judge(book, server, ledger)
     verdict.figures |= givers.figures()
     verdict.zeros |= judge_works(givers.works, book, await read_given(setting), ledger)
     verdict.notes += givers.works.hands.notes
+    for each in others:
+        await each.judge(verdict, ledger)
     return verdict
 
 
@@ -44,6 +54,7 @@ def judge(book: Book, server: Place, ledger: Ledger) -> Verdict:
         "handed twice under one attempt": book.faults["handed twice under one attempt"],
         "handed again after its ack": book.faults["handed again after its ack"],
         "handed on while it was held": book.faults["handed on while it was held"],
+        "stale acks taken": book.faults["stale acks taken"],
         "unhandled at the end": sum(not ledger.is_handled(row) for row in inbound),
         **_judge_answers(book, ledger),
         "two receipts": book.faults["two receipts"],
@@ -67,12 +78,13 @@ def _figures(book: Book, server: Place, inbound: list[Row]) -> dict[str, int | f
     on_disk = sum(kept[m.receipt or ""].created_at < m.cut_at for m in cut if m.receipt in kept)
     return {
         "kills": server.kills,
-        "agent kills": book.figures["agent kills"],
+        "clients that died": book.figures["clients that died"],
         "messages": len(book.accepted),
         "calls cut": book.figures["calls cut"],
         "messages cut off but on disk": on_disk,
         "sent again": book.figures["sent again"],
         "redelivered": book.figures["redelivered"],
+        "stale acks sent": book.figures["stale acks sent"],
         "late acks refused": book.figures["late acks refused"],
         "starts refused": server.refused_starts,
         "answered 503": book.figures["answered 503"],
@@ -82,12 +94,12 @@ def _figures(book: Book, server: Place, inbound: list[Row]) -> dict[str, int | f
 def _judge_messages(book: Book, inbound: list[Row]) -> dict[str, int]:
     """Each accepted message stands in the inbox it was sent to, once, as it was sent; nothing else stands there."""
     kept = {row.id: row for row in inbound}
-    entries = Counter(_message_id(row) for row in inbound)
+    entries = Counter(message_id(row) for row in inbound)
     lost = altered = 0
     for activity_id, message in book.accepted.items():
         row = kept.get(activity_id)
         lost += row is None
-        altered += row is not None and (row.workspace_id, _text_of(row)) != (message.inbox, message.text)
+        altered += row is not None and (row.workspace_id, text_of(row)) != (message.inbox, message.text)
     return {
         "accepted but missing": lost,
         "twice in an inbox": sum(count - 1 for count in entries.values()),
@@ -100,7 +112,7 @@ def _order_broken(book: Book, inbound: list[Row]) -> int:
     """How often, in one inbox, a message stands before an earlier one of the same sender."""
     numbers: dict[tuple[str, str], list[int]] = {}
     for row in inbound:
-        message = book.messages.get(_message_id(row))
+        message = book.messages.get(message_id(row))
         if message is not None:
             numbers.setdefault((row.workspace_id, message.sender), []).append(message.number)
     return sum(descents(each) for each in numbers.values())
@@ -108,7 +120,7 @@ def _order_broken(book: Book, inbound: list[Row]) -> int:
 
 def _judge_answers(book: Book, ledger: Ledger) -> dict[str, int]:
     """Each accepted message has exactly one answer in the log of its agent."""
-    texts = Counter(_text_of(row) for row in ledger.rows if row.method == "notify")
+    texts = Counter(text_of(row) for row in ledger.rows if row.method == "notify")
     return {
         "answers missing": sum(texts[answer_to(id_)] == 0 for id_ in book.accepted),
         "answers twice": sum(count - 1 for count in texts.values()),
@@ -135,10 +147,12 @@ def _watched_wrong(book: Book, workspace_id: str, log: list[Row]) -> int:
     return len(set(wanted) ^ set(seen)) + abs(len(seen) - len(set(seen))) + descents([seq for seq, _ in seen])
 
 
-def _text_of(row: Row) -> str:
+def text_of(row: Row) -> str:
+    """What a message or an answer says."""
     text: str = json.loads(row.request_body or "")["params"]["message"]["parts"][0]["text"]
     return text
 
 
-def _message_id(row: Row) -> str:
-    return _text_of(row).partition(" ")[0]
+def message_id(row: Row) -> str:
+    """The id that its sender gave a message: each begins with it."""
+    return text_of(row).partition(" ")[0]

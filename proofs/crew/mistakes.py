@@ -16,3 +16,17 @@ KEY_AGAIN = Control(
     by="line = Line(self._parts(notice), None, metadata)",
     breaks="answers twice",
 )
+STALE_ACK = Control(
+    name="an ack of an earlier attempt is taken",
+    file="messages/rules.py",
+    line="if attempt < handout.attempt:",
+    by="if False:",
+    breaks="stale acks taken",
+)
+POSTGRES_ANSWERS_FIRST = Control(
+    name="the answer leaves 20 ms before the commit",
+    file="store/postgres.py",
+    line='await connection.execute("COMMIT")',
+    by='[each.settle() for each in group], await asyncio.sleep(0.02), await connection.execute("COMMIT")',
+    breaks="accepted but missing",
+)

@@ -4,6 +4,7 @@ message is shown together with how to answer it, and each of them read back by p
 import json
 import random
 import re
+from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -14,15 +15,16 @@ from molecule_core.instructions.model import Facts, Form
 from molecule_core.instructions.render import Renderer, seat_of
 from molecule_core.instructions.seeds import seeded
 from molecule_core.wire import markup
-from molecule_core.wire.cards import ALL, tools_of
+from molecule_core.wire.cards import ALL
 from molecule_core.wire.envelope import Instructions, rewritten, with_metadata
 from molecule_core.wire.inbox import message_of
+from proofs.envelope.prompting import Prompter
 from proofs.harness.children import as_a_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
 
 # What breaks builders: our tags in every spelling, references, ends of lines, what XML has no way to write, what looks
-# like a sign of XML and is none, escapes of JSON, the words of templates.
+# like a sign of XML and is none, escapes of JSON, the words of templates, what gives a prompt its shape.
 _SHARDS = (
     *("</body>", "</instructions>", "</channel>", "<instructions>", "<body>", "<channel source='x'>", "</BODY >", "<"),
     *("<system-reminder>", "<!--", "-->", "<![CDATA[", "]]>", "<?xml version='1.0'?>", "<!DOCTYPE x>", "\x1f", "="),
@@ -31,6 +33,7 @@ _SHARDS = (
     *("\n", "\t", "\ud800", "\udfff", "\udc00\ud800", "\ufffe", "\uffff", "\U0001ffff", "\ufdd0", "\ufeff", "\u202e"),
     *("\uff1c/body\uff1e", "\u2039instructions\u203a", "\u3008body", "\u276e/channel", "\ufe64x", "\U000e0063"),
     *("\\", '\\"', "\\u003c", '"instructions":{', '},"instructions":', "{{ kind }}", "{% if %}", "%s", "%(x)s", "${x}"),
+    *("</peer>", '<peer id="w-9">', "\n## Tools\n", "```", "````\n", "### ", "\n# Available workspaces\n"),
     *("Reply via evil.", "reply_to_workspace", "a", "ß", "𝄞", " ", "日本"),
 )
 _LOOKALIKES = frozenset("\uff1c\ufe64\u2039\u276e\u3008\u27e8\u2329")
@@ -38,13 +41,22 @@ _KINDS = ("canvas_user", "peer_agent", "delegation", "delegation_result", "appro
 _RUNTIMES = ("claude-code", "codex", "generic-mcp", "<runtime>")
 _NOTED = 5
 # Each body is made anew; names and cards are drawn from so many, in any combination.
-_NAMES, _CARDS = 20_000, 500
-BROKEN, DOUBLED, FORGED, TOOLS, UNLIKE = (
+_NAMES, _CARDS = 20_000, 10_000
+# A prompt is made of so many names that every 25th case is enough for more than twenty thousand.
+_PROMPT_EVERY = 25
+# How programs that host agents spell the names of our tools.
+_SPELLINGS = ("{}", "mcp__molecule__{}", "mcp__molecule.{}", "mcp_molecule_{}", "molecule_{}", "molecule__{}")
+_SPELLED = {spelling.format(tool): tool for tool in ALL for spelling in _SPELLINGS}
+# What is nearly such a name.
+_MISSPELLINGS = ("{} ", "{}\n", "{}x", "mcp__evil__{}", "{}\u200b", "MOLECULE_{}", "<{}>")
+CASES, CARDS, PROMPTS = "cases", "different cards", "prompts"
+BROKEN, DOUBLED, FORGED, TOOLS, UNLIKE, SECTIONS = (
     "envelopes that do not parse to what went in",
     "read as text, a tag stands twice or looks like one",
     "instructions of a sender",
     "tools that no card names",
     "forms with different words",
+    "prompts with other sections or in another order",
 )
 
 
@@ -60,8 +72,8 @@ class Hostile:
         """What somebody may be called, or call something."""
         return self._names[int(self._dice.random() * _NAMES)]
 
-    def card(self) -> tuple[Any, str]:
-        """What somebody may say of an agent, and the same as it is stored."""
+    def card(self) -> str:
+        """What somebody may say of an agent, as it is stored."""
         return self._cards[int(self._dice.random() * _CARDS)]
 
     def text(self, most: int = 8) -> str:
@@ -76,13 +88,23 @@ class Hostile:
         """Any of these."""
         return choices[int(self._dice.random() * len(choices))]
 
-    def _card(self) -> tuple[Any, str]:
+    def cards(self) -> int:
+        """How many different ones there are."""
+        return len(set(self._cards))
+
+    def _card(self) -> str:
         """Tools that an agent has, and whatever else."""
-        listed = [self.one(*ALL, self.text(2), 7, None, {"name": self.one(*ALL)}, [self.text(1)]) for _ in range(4)]
+        listed = [self._tool() for _ in range(4)]
         place = self.one("loaded_mcp_tools", "mcp_tools", "tools", self.text(1))
         card = {"name": self.text(2), place: listed, "skills": [self.text(1)]}
         found = self.one(card, {"capabilities": {"mcp": card}}, {"capabilities": card}, listed, self.text(1))
-        return found, json.dumps(_storable(found))
+        return json.dumps(_storable(found))
+
+    def _tool(self) -> Any:
+        """What may stand among the tools of a card."""
+        tool = self.one(*ALL)
+        said = self.one(self.one(*_SPELLINGS).format(tool), self.one(*_SPELLINGS, *_MISSPELLINGS).format(tool))
+        return self.one(tool, said, self.text(2), 7, None, {"name": said}, [self.text(1)])
 
 
 class Judge:
@@ -91,12 +113,17 @@ class Judge:
     def __init__(self, dice: random.Random) -> None:
         self._hostile = Hostile(dice)
         self._renderer = Renderer(seeded(), public_url="https://molecule.example", limits=Limits())
-        self.verdict = Verdict({"cases": 0}, dict.fromkeys((BROKEN, DOUBLED, FORGED, TOOLS, UNLIKE), 0))
+        self._prompter = Prompter()
+        self.verdict = Verdict(
+            {CASES: 0, CARDS: self._hostile.cards(), PROMPTS: 0},
+            dict.fromkeys((BROKEN, DOUBLED, FORGED, TOOLS, UNLIKE, SECTIONS), 0),
+        )
 
     def judge(self) -> None:
         """One case."""
         hostile = self._hostile
         told, card = self._told()
+        number = int(self.verdict.figures[CASES])
         body = hostile.text()
         # What is stored, and what leaves as JSON, has no lone surrogates; a text that is only shown may have some.
         plain, stored = msgspec.convert(_storable(msgspec.to_builtins(told)), Instructions), _storable(body)
@@ -104,18 +131,20 @@ class Judge:
             *self._of_markup(told, body),
             *self._of_projections(plain, stored),
             *self._of_json(plain, stored),
-            *self._of_cards(told, card),
+            *_of_cards(told, card),
+            *(self._of_prompts() if number % _PROMPT_EVERY == 0 else ()),
         }
-        self.verdict.figures["cases"] = int(self.verdict.figures["cases"]) + 1
+        self.verdict.figures[CASES] = number + 1
         for fault in faults:
             self.verdict.zeros[fault] += 1
             if len(self.verdict.notes) < _NOTED:
                 self.verdict.notes.append(f"{fault}: {body!r}")
 
-    def _told(self) -> tuple[Instructions, Any]:
-        """Instructions as the product renders them, for an agent with a hostile card and a message of hostile facts."""
+    def _told(self) -> tuple[Instructions, str]:
+        """Instructions as the product renders them, for an agent with a hostile card and a message of hostile facts;
+        and that card, as it is stored."""
         hostile = self._hostile
-        card, stored = hostile.card()
+        stored = hostile.card()
         seat = seat_of("w", "o", hostile.one(*_RUNTIMES), None, stored)
         facts = Facts(
             kind=hostile.one(*_KINDS),
@@ -147,7 +176,7 @@ class Judge:
             tokens=said.tokens,
             reply_handle=facts.reply_handle,
         )
-        return told, card
+        return told, stored
 
     def _of_markup(self, told: Instructions, body: str) -> set[str]:
         """The whole tag, for hosts that take text as it is."""
@@ -198,12 +227,30 @@ class Judge:
         same = block is not None and len(block) == 2 and (block[0].text or "") == markup.clean(told.text)
         return set() if same else {UNLIKE}
 
-    def _of_cards(self, told: Instructions, card: Any) -> set[str]:
-        """No instructions name a tool that the card does not, whatever else stands there."""
-        named = tools_of(card) or ()
-        plain = all(name.isascii() and name.isprintable() and " " not in name for name in named)
-        right = set(told.available_tools) <= set(named) and set(told.available_tools) <= {*ALL, "reply", "decline"}
-        return set() if plain and right else {TOOLS}
+    def _of_prompts(self) -> set[str]:
+        """A system prompt, of peers and of a parent's files."""
+        hostile = self._hostile
+        self.verdict.figures[PROMPTS] = int(self.verdict.figures[PROMPTS]) + 1
+        return set() if self._prompter.is_itself(hostile.name, hostile.text) else {SECTIONS}
+
+
+def _of_cards(told: Instructions, card: str) -> set[str]:
+    """No instructions name a tool that is none of ours, or that no text in the card names, however it is spelled. (Not
+    read by `tools_of`, which would agree with every mistake of itself.)"""
+    named = {_SPELLED[text] for text in _texts(json.loads(card)) if text in _SPELLED}
+    return set() if named.issuperset(told.available_tools) else {TOOLS}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts of a JSON value, names of members among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for each in value:
+            yield from _texts(each)
+        if isinstance(value, dict):
+            for each in value.values():
+                yield from _texts(each)
 
 
 def _storable(value: Any) -> Any:

@@ -9,7 +9,7 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from proofs.envelope.hostile import BROKEN, DOUBLED, FORGED
+from proofs.envelope.hostile import BROKEN, CARDS, CASES, DOUBLED, FORGED, PROMPTS, SECTIONS, TOOLS
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
@@ -26,10 +26,10 @@ async def run(setting: Setting) -> Verdict:
     parts = [replace(setting, size=share, seed=setting.seed + number) for number in range(_CHILDREN)]
     verdicts = await asyncio.gather(*(in_a_child("proofs.envelope.hostile", part) for part in parts))
     zeros = sum((Counter(each.zeros) for each in verdicts), Counter[str]())
-    cases = sum(int(each.figures["cases"]) for each in verdicts)
+    figures = {name: sum(int(each.figures[name]) for each in verdicts) for name in (CASES, CARDS, PROMPTS)}
     counted = {name: zeros[name] for name in verdicts[0].zeros}
     notes = [note for each in verdicts for note in each.notes]
-    return Verdict({"cases": cases}, {**counted, MOST: int(zeros[BROKEN] * 2 > cases)}, notes)
+    return Verdict({**figures}, {**counted, MOST: int(zeros[BROKEN] * 2 > figures[CASES])}, notes)
 
 
 _FILE = "wire/markup.py"
@@ -69,6 +69,20 @@ _CONTROLS = (
         by="pass",
         breaks=FORGED,
     ),
+    Control(
+        name="an agent has all tools, whatever its card says",
+        file="wire/cards.py",
+        line="return tuple(dict.fromkeys(map(_bare, plain)))",
+        by="return tuple(dict.fromkeys([*map(_bare, plain), *ALL]))",
+        breaks=TOOLS,
+    ),
+    Control(
+        name="peers stand in a prompt as they describe themselves",
+        file="agent/prompt_peers.py",
+        line='return line(text, most).replace("<", "\\u2039").replace(">", "\\u203a")',
+        by="return text[:most].encode(errors='replace').decode()",
+        breaks=SECTIONS,
+    ),
 )
 
 PROOF = Proof(
@@ -76,16 +90,18 @@ PROOF = Proof(
     shows="Hostile bodies, names, roles, ids, file names and agent cards (our own tags in every spelling, references, "
     "CDATA, comments, control characters, lone surrogates, signs that look like `<`, all ends of lines, members of "
     "JSON, words of templates) go through every form in which a message is shown with its instructions: the whole "
-    "channel tag, the text of a projected row, the metadata of a push, the object beside a message. Templates are "
-    "rendered as the product renders them. XML is read back by expat, JSON by the standard library: one instructions "
-    "and one body, the body as it was after cleaning (by the judge's own reading of XML 1.0), no attribute twice, "
-    "never `source`, each tag once for whoever reads it as plain text, the same words in both forms, nothing of a "
-    "sender's own instructions, no tool that the card does not name.",
+    "channel tag, the text of a projected row, the metadata of a push, the object beside a message; and into a system "
+    "prompt, as names, roles, descriptions and skills of peers and as files of a parent. Templates are rendered as the "
+    "product renders them. XML is read back by expat, JSON by the standard library: one instructions and one body, the "
+    "body as it was after cleaning (by the judge's own reading of XML 1.0), no attribute twice, never `source`, each "
+    "tag once for whoever reads it as plain text, the same words in both forms, nothing of a sender's own "
+    "instructions, no tool that no text of the card names (in any spelling of a host); and the sections of each prompt "
+    "are as many and in the order as with plain names, also for whoever reads it as plain text.",
     engines=("sqlite",),
     unit="cases",
-    sizes={"sqlite": 1_000_000, "postgres": 1_000_000},
-    control_sizes={"sqlite": 2_000, "postgres": 2_000},
-    controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
+    sizes={"sqlite": 1_200_000},
+    control_sizes={"sqlite": 2_000},
+    controls={"sqlite": _CONTROLS},
     run=run,
-    hostile=("cases",),
+    hostile=(CASES,),
 )

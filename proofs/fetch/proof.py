@@ -61,5 +61,5 @@ PROOF = Proof(
     control_sizes={"sqlite": 20, "postgres": 20},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
-    hostile=("fetches", "names that changed", "redirects"),
+    hostile=("fetches", "names that changed", "redirects", "requests to the server"),
 )

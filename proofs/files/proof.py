@@ -58,5 +58,5 @@ PROOF = Proof(
     control_sizes={"sqlite": 150, "postgres": 150},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
-    hostile=("names tried", "links planted"),
+    hostile=("names tried", "names in configurations", "links planted"),
 )

@@ -46,7 +46,14 @@ class Trying:
         self._outside = setting.folder.parent / "outside"
         self._home = setting.folder.parent / "home"
         self.zeros = dict.fromkeys(ZEROS, 0)
-        counted = ("names tried", "looks at links", "of them fair", "files uploaded", "links planted")
+        counted = (
+            "names tried",
+            "names in configurations",
+            "looks at links",
+            "of them fair",
+            "files uploaded",
+            "links planted",
+        )
         self.figures = dict.fromkeys(counted, 0)
         self.notes: list[str] = []
 
@@ -184,7 +191,7 @@ class Trying:
             if home.prompts and home.prompts[0].text.encode() != _FAIR:
                 self._fault(LOST, str(home.warnings[:3]))
             for name in names:  # and each for itself: a broken configuration reads nothing
-                self.figures["looks at links"] += 1
+                self.figures["names in configurations"] += 1
                 with contextlib.suppress(Unreadable, UnicodeEncodeError):
                     if read_own(self._home, name, 1 << 16).encode() == _SECRET:
                         self._fault(READ, f"{name!r} was read")

@@ -22,6 +22,8 @@ class Control(Struct, frozen=True, kw_only=True):
     breaks: str
     serial: bool = False
     """Cursors on PostgreSQL: the database numbers the journal by a sequence, as a plain serial column does."""
+    only: str = ""
+    """State: the one machine that can see it, and is played then; empty: all of them."""
 
 
 def plant(control: Control, folder: Path) -> Path:

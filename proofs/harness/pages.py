@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof
 from proofs.harness.verdicts import Verdict
+from tests.engines import Engine
 
 _HEAD = """# Proofs
 
@@ -16,13 +17,15 @@ _HEAD = """# Proofs
 
 A proof is a long run that counts what must never happen, and ends well only if every count is zero. It prints its seed
 and one closing line. Each has negative controls: the product itself with one named line replaced, in the same harness.
-A control must break the count that it names, or the proof shows nothing and fails. The limits of rates and of chains
-(docs/floods.md) are lifted: a crowd that sends and answers as fast as it can is what they stop.
+A control must break the count that it names, in one of three small games, or the proof shows nothing and fails. The
+limits of rates and of chains (docs/floods.md) are lifted: a crowd that sends and answers as fast as it can is what they
+stop.
 
 `scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]`; `scripts/prove all` runs one after the other, for
-about two hours on two cores. The tests in `tests/prove` run each at about a tenth, with some of its controls.
+two to three hours on two cores. The tests in `tests/prove` run each at about a tenth, with some of its controls.
 """
 FAULTS, HOSTILE = "injected faults", "hostile inputs"
+_EARLIER = "  (A run of an earlier form of this proof.)"
 _RECORD = re.compile(r"^\* `(?P<title>\w+ \w+)`: (?P<text>.+)$", re.MULTILINE)
 
 
@@ -69,8 +72,12 @@ def _together(proofs: Iterable[Proof], records: dict[str, str]) -> Iterator[str]
 
 def _figure(line: str, name: str) -> int:
     """What a line says that a run counted under a name; none if it was not counted then."""
-    found = re.search(rf"[.,] {re.escape(name)} ([\d,]*\d)(?=[, ]|$)", line.partition(" | ")[0])
+    found = _counts(line, name)
     return int(found[1].replace(",", "")) if found else 0
+
+
+def _counts(line: str, name: str) -> re.Match[str] | None:
+    return re.search(rf"[.,] {re.escape(name)} ([\d,]*\d)(?=[, ]|$)", line.partition(" | ")[0])
 
 
 def _titles(proof: Proof) -> list[str]:
@@ -82,11 +89,30 @@ def _section(proof: Proof, records: dict[str, str]) -> Iterator[str]:
     yield f"{proof.shows}\n"
     sizes = ", ".join(f"{size:,} {proof.unit} on {engine}" for engine, size in proof.sizes.items())
     yield f"`scripts/prove {proof.name}`: {sizes}. Without `--engine` it runs on {' and '.join(proof.engines)}.\n"
+    for engine, least in proof.demands.items():
+        counts = ", ".join(f"{name} {count:,}" for name, count in least.items())
+        yield f"A full run on {engine} fails if it comes to less than: {counts}.\n"
     yield from ("| control | replaced line | must break |", "|---|---|---|")
     yield from dict.fromkeys(_row(control) for controls in proof.controls.values() for control in controls)
     yield "\nLast full runs:\n"
-    yield from (f"* `{title}`: {records[title]}" for title in _titles(proof) if title in records)
+    for engine in proof.sizes:
+        line = records.get(f"{proof.name} {engine}")
+        if line is not None:
+            yield f"* `{proof.name} {engine}`: {line}"
+            if not _is_of_now(proof, engine, line):
+                yield _EARLIER
     yield ""
+
+
+def _is_of_now(proof: Proof, engine: Engine, line: str) -> bool:
+    """Whether a line tells of a run of the proof as it is: of what it counts as faults and hostile inputs, of as much
+    as it must come to, and of all its controls."""
+    controls = line.partition(" Controls: ")[2]
+    return (
+        all(_counts(line, name) for name in (*proof.faults, *proof.hostile))
+        and all(_figure(line, name) >= least for name, least in proof.demands.get(engine, {}).items())
+        and all(f"{each.name}: " in controls for each in proof.controls[engine])
+    )
 
 
 def _row(control: Control) -> str:

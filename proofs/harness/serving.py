@@ -130,7 +130,7 @@ class ServerProcess:
             self._last.append(line)
             if " ERROR " in line or line.startswith("Traceback"):
                 self.errors.append(line)
-            if "running on" in line and not self._listening.done():
+            if "listening on" in line and not self._listening.done():
                 self._listening.set_result(True)
         if not self._listening.done():
             self._listening.set_result(False)

@@ -9,12 +9,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from proofs.harness.controls import Control, plant
-from proofs.harness.verdicts import Verdict
+from proofs.harness.verdicts import Verdict, demand
 from tests.engines import Engine, new_database
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60.0
 """Starting a process may take so long on a busy machine. A wait that reaches its bound is counted, never a pause."""
+_GAMES_OF_A_CONTROL = 3
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -28,6 +29,8 @@ class Setting(Struct, frozen=True, kw_only=True):
     package: Path | None = None
     """The folder that holds the package with one line replaced; None: the product itself."""
     serial: bool = False
+    only: str = ""
+    """The part of the proof that is run, if it has parts and one of them is enough."""
 
     def dice(self, *names: object) -> random.Random:
         """A source of chance of one's own: whoever else throws, the same names get the same throws."""
@@ -47,6 +50,7 @@ class Proof(Struct, frozen=True, kw_only=True):
     """Those it runs on if none is named."""
     unit: str
     sizes: dict[Engine, int]
+    """By the engines that it plays on; of no other can it be asked."""
     control_sizes: dict[Engine, int]
     controls: dict[Engine, tuple[Control, ...]]
     run: Callable[[Setting], Awaitable[Verdict]]
@@ -54,6 +58,8 @@ class Proof(Struct, frozen=True, kw_only=True):
     """The figures that count injected faults: kills, cuts, power, storage, network."""
     hostile: tuple[str, ...] = ()
     """The figures that count hostile inputs."""
+    demands: dict[Engine, dict[str, int]] = {}
+    """What the figures of a full run must come to at least, where its size does not make sure of it."""
 
     def size(self, engine: Engine, *, tenth: bool) -> int:
         """How much a run does."""
@@ -76,17 +82,27 @@ async def setting(
             size=size,
             package=None if control is None else plant(control, Path(name, "package")),
             serial=control is not None and control.serial,
+            only="" if control is None else control.only,
         )
 
 
 async def prove(proof: Proof, engine: Engine, postgres: str, *, seed: int, tenth: bool) -> Verdict:
     """The proof itself, on the product as it is."""
     async with setting(engine, postgres, seed=seed, size=proof.size(engine, tenth=tenth)) as given:
-        return await proof.run(given)
+        verdict = await proof.run(given)
+    if not tenth and engine in proof.demands:
+        demand(verdict, proof.demands[engine])
+    return verdict
 
 
 async def try_control(proof: Proof, control: Control, engine: Engine, postgres: str, *, seed: int) -> Verdict:
-    """The same harness, smaller, on the product with the control's line replaced."""
-    size = proof.control_sizes[engine]
-    async with setting(engine, postgres, seed=seed, size=size, control=control) as given:
-        return await proof.run(given)
+    """The same harness, smaller, on the product with the control's line replaced. What it breaks may take a moment that
+    chance gives, so it has some games for it; the verdict is that of the first that breaks what it must, or of the
+    last."""
+    size, verdict = proof.control_sizes[engine], Verdict({}, {})
+    for number in range(_GAMES_OF_A_CONTROL):
+        async with setting(engine, postgres, seed=seed + number, size=size, control=control) as given:
+            verdict = await proof.run(given)
+        if verdict.zeros[control.breaks]:
+            break
+    return verdict

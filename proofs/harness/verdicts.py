@@ -1,10 +1,13 @@
 """What a run counted: figures that say how much was done, and zeros that must be zero."""
 
 import itertools
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 
 Figure = int | float | str
+SHORT = "demanded and not done"
+"""The zero of a full run that counts what it did too little of."""
 
 
 class Verdict(Struct):
@@ -24,6 +27,13 @@ class Verdict(Struct):
         """The closing line: what was done, then every zero."""
         done = ", ".join(f"{name} {_shown(figure)}" for name, figure in self.figures.items())
         return f"{done} | " + ", ".join(f"{name} {count:,}" for name, count in self.zeros.items())
+
+
+def demand(verdict: Verdict, least: Mapping[str, int]) -> None:
+    """Counts what is missing to the least that these figures must come to."""
+    missing = {name: max(0, count - int(verdict.figures.get(name, 0))) for name, count in least.items()}
+    verdict.zeros[SHORT] = sum(missing.values())
+    verdict.notes += [f"{name}: {count:,} of {least[name]:,} are missing" for name, count in missing.items() if count]
 
 
 def _shown(figure: Figure) -> str:

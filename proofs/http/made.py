@@ -14,7 +14,7 @@ _BOUNDARY = "a-line-between-files"
 
 
 class Made(Struct):
-    """One request without its caller. `params`: what was made for the placeholders of its path."""
+    """One request without its caller. `params`: what was made for the placeholders of its path; `fits` the document."""
 
     method: str
     path: str
@@ -22,6 +22,7 @@ class Made(Struct):
     query: dict[str, str]
     headers: dict[str, str]
     body: bytes | None
+    fits: bool
 
 
 def made_for(document: dict[str, Any], count: int, chance: int) -> Iterator[list[Made]]:
@@ -62,11 +63,11 @@ def _draw(route: Any, mode: Any, count: int, chance: int) -> list[Made]:
             break
     if not found:
         return []
-    made = [_made(case) for case in found]
+    made = [_made(case, fits=mode is _FITS) for case in found]
     return [made[place % len(made)] for place in range(count)]
 
 
-def _made(case: Any) -> Made:
+def _made(case: Any, *, fits: bool) -> Made:
     headers = {str(name): str(value) for name, value in (case.headers or {}).items()}
     body: bytes | None = None
     if not isinstance(case.body, schemathesis.core.NotSet):
@@ -76,14 +77,20 @@ def _made(case: Any) -> Made:
         case.method.upper(),
         case.path,
         {name: _text(value) for name, value in (case.path_parameters or {}).items()},
-        {name: _text(value) for name, value in (case.query or {}).items()},
+        {name: _listed(value) for name, value in (case.query or {}).items()},
         headers,
         body,
+        fits,
     )
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _listed(value: Any) -> str:
+    """A list has commas between, as the document says of each."""
+    return ",".join(map(_text, value)) if isinstance(value, list) else _text(value)
 
 
 def _written(value: Any, kind: str) -> tuple[bytes, str]:

@@ -6,11 +6,11 @@ The server is a process of its own; the storms (storm.py) know its address, its 
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
-from proofs.http.storm import BENT, BREAKS, BROKE, CALLS, FRAMES, MADE, STUCK, Storm
+from proofs.http.storm import BENT, BREAKS, BROKE, CALLS, CARDS, FRAMES, STUCK, UNFIT, Storm
 
 
 async def run(setting: Setting) -> Verdict:
-    """`setting.size` requests and frames of all four kinds. RuntimeError: the server does not start."""
+    """`setting.size` requests and frames of all five kinds. RuntimeError: the server does not start."""
     return await Storm(setting).play()
 
 
@@ -47,20 +47,21 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="http",
-    shows="A real server is asked by six callers (nobody, the operator, an owner, a viewer, two workspaces) in four "
+    shows="A real server is asked by six callers (nobody, the operator, an owner, a viewer, two workspaces) in five "
     "ways: requests that schemathesis makes for each route from the server's own document, three of five fitting it, "
     "about things that mostly are there; requests that were answered, bent in their first line, headers, framing, "
     "bytes or body, and sent as bytes; calls of JSON-RPC to the A2A and MCP routes broken in one place or in their "
-    "text; frames of WebSockets broken in their bits, lengths, masks, order or content. Each answer has a status, a "
-    "type and a body that the document declares for its route, each refusal is one; whoever sends a whole request is "
-    "answered, whoever breaks a frame is told why or goes on; no answer is 5xx. After every 25th somebody asks as "
-    "one should and is answered so, what was kept is read again. Once all have gone, the server's own figures of "
-    "polls, waits, channels, open files and queues are as before, it has logged no error, and ends when told to.",
+    "text; agent cards broken likewise, said by their agents when they register and later; frames of "
+    "WebSockets broken in their bits, lengths, masks, order or content. Each answer has a status, a type and a body "
+    "that the document declares for its route, each refusal is one; whoever sends a whole request is answered, whoever "
+    "breaks a frame is told why or goes on; no answer is 5xx. After every 25th somebody asks as one should and is "
+    "answered so, what was kept is read again. Once all have gone, the server's own figures of polls, waits, channels, "
+    "open files and queues are as before, it has logged no error, and ends when told to.",
     engines=("sqlite",),
-    unit="hostile inputs",
-    sizes={"sqlite": 57_000, "postgres": 11_400},
-    control_sizes={"sqlite": 1_700, "postgres": 1_700},
+    unit="requests and frames",
+    sizes={"sqlite": 67_000, "postgres": 13_400},
+    control_sizes={"sqlite": 2_000, "postgres": 2_000},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
-    hostile=(MADE, BENT, CALLS, FRAMES),
+    hostile=(UNFIT, BENT, CALLS, CARDS, FRAMES),
 )

@@ -1,35 +1,39 @@
 """Who asks, what there is to ask about, and how one asks: a server with a little of everything in it."""
 
+import asyncio
+import base64
+import json
 import re
-from collections import deque
 from random import Random
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from proofs.harness.caller import Caller, Refused
+from proofs.harness.caller import Caller, NoAnswer, Refused
 from proofs.harness.serving import ADMIN_TOKEN
 from proofs.http.made import Made
-from tests.journeys.rawhttp import Reply, request
+from proofs.http.plausible import Plausible
+from tests.journeys.rawhttp import ask, request
 
-# What is learned from answers: members with the names of placeholders, and what else they are called.
-_NAMES = (
-    "activity_id approval_id delegation_id file_id memory_id root_id template_id thread_id token_id turn_id".split()
-)
-_LEARNED = re.compile(rb'"(%b)":"([\w.:-]{1,80})"' % "|".join(_NAMES).encode())
-_MOST_LEARNED = 60
 # Who is asked about: mostly something that is there.
 _REAL, _OWN = 0.85, 0.7
 # What ends things does not get to those that others still need.
-_ENDS = re.compile(r"/(rotate|collapse|pause|hibernate|tokens|logout|delete|prune|expand|prompt-template)\b")
+_ENDS = re.compile(
+    r"^/workspaces/{id}$|/(rotate|collapse|pause|hibernate|tokens|logout|delete|prune|expand|prompt-template)\b"
+)
+# A picture of one point.
+_PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
 _VISIBLE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
 
 
 class Who(Struct):
-    """A caller. `seat`: the workspace that is its own, or that it asks about first."""
+    """A caller. `kind`: of its credential. `seat`: the workspace that is its own, or that it asks about first."""
 
     name: str
+    kind: str
     token: str | None
     seat: str
 
@@ -41,7 +45,7 @@ class Scene:
         self.callers: list[Who] = []
         self.spare: list[str] = []
         self._dice = dice
-        self._known: dict[str, deque[str]] = {}
+        self.knows = Plausible(dice)
         self._spare_people: list[str] = []
         self._key = 0
 
@@ -49,7 +53,7 @@ class Scene:
         """Makes all of it."""
         async with Caller(port, ADMIN_TOKEN) as admin:
             org = (await admin.get("/orgs"))[0]["id"]
-            self._learn("org_id", org, (await admin.post("/orgs", {"name": "Other"}))["id"])
+            self.knows.know("org_id", org, org, org, (await admin.post("/orgs", {"name": "Other"}))["id"])
             lead = await admin.post("/workspaces", {"name": "Lead"})
             seats = [await admin.post("/workspaces", {"name": f"Seat {n}", "parent_id": lead["id"]}) for n in range(2)]
             self.spare = [(await admin.post("/workspaces", {"name": f"Spare {n}"}))["id"] for n in range(30)]
@@ -60,37 +64,47 @@ class Scene:
             first, second = seats[0]["id"], seats[1]["id"]
             tokens = [each["connection"]["auth_token"] for each in seats]
             self.callers = [
-                Who("nobody", None, first),
-                Who("the operator", ADMIN_TOKEN, first),
-                Who("a person", person["auth_token"], first),
-                Who("a person who may only look", viewer["auth_token"], first),
-                Who("a workspace", tokens[0], first),
-                Who("another workspace", tokens[1], second),
+                Who("nobody", "", None, first),
+                Who("the operator", "admin", ADMIN_TOKEN, first),
+                Who("a person", "person", person["auth_token"], first),
+                Who("a person who may only look", "person", viewer["auth_token"], first),
+                Who("a workspace", "workspace", tokens[0], first),
+                Who("another workspace", "workspace", tokens[1], second),
             ]
-            self._learn("id", first, second, lead["id"])
+            self.knows.know("id", first, second, lead["id"])
             for number in range(4):
                 message = {"role": "user", "parts": [{"kind": "text", "text": f"Question {number}?"}]}
                 await admin.post(f"/workspaces/{first}/a2a", {"params": {"message": message}})
         async with Caller(port, tokens[0]) as seat:
-            rows = await seat.get(f"/workspaces/{first}/activity", claim=60, wait=0)
-            self._learn("activity_id", *(row["id"] for row in rows))
+            rows = await seat.get(f"/workspaces/{first}/activity", claim=60, wait=0, include="instructions")
+            self.knows.know("handle", *re.findall(r'"handle": ?"([^"]+)"', json.dumps(rows)))
+            self.knows.know("activity_id", *(row["id"] for row in rows))
             task = {"target_id": second, "task": "sort the mail"}
-            self._learn("delegation_id", (await seat.post(f"/workspaces/{first}/delegate", task))["delegation_id"])
+            self.knows.know("delegation_id", (await seat.post(f"/workspaces/{first}/delegate", task))["delegation_id"])
             asked = await seat.post(f"/workspaces/{first}/approvals", {"action": "open the shop"})
-            self._learn("approval_id", asked["approval_id"])
+            self.knows.know("approval_id", asked["approval_id"])
+            await self._more(port, tokens[0], first, asked["approval_id"])
             start = {"base_instructions": "Be kind.", "input": "hello"}
             thread = await seat.post(f"/workspaces/{first}/threads", start)
-            self._learn("thread_id", thread["thread_id"])
-            self._learn("turn_id", thread["queued"][0])
+            self.knows.know("thread_id", thread["thread_id"])
+            self.knows.know("turn_id", thread["queued"][0])
 
-    def _learn(self, name: str, *ids: str) -> None:
-        self._known.setdefault(name, deque(maxlen=_MOST_LEARNED)).extend(ids)
-
-    def learn(self, reply: Reply) -> None:
-        """Takes what an answer names into what is asked about later."""
-        if reply.status < 300:
-            for name, id_ in _LEARNED.findall(reply.body[:4000]):
-                self._learn(name.decode(), id_.decode())
+    async def _more(self, port: int, token: str, own: str, approval: str) -> None:
+        """A file, a memory, a value, and an approval that is given and may be used."""
+        form = (
+            b'--x\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\n%b\r\n--x--\r\n' % _PICTURE
+        )
+        kind = {"Content-Type": "multipart/form-data; boundary=x"}
+        sent = await ask(port, "POST", f"/workspaces/{own}/chat/uploads", form, token=ADMIN_TOKEN, headers=kind)
+        self.knows.know("file_id", *(each["uri"].rpartition("/")[2] for each in sent.json["files"]))
+        async with Caller(port, token) as seat:
+            kept = await seat.post(f"/workspaces/{own}/memories", {"content": "The door is green.", "scope": "TEAM"})
+            self.knows.know("memory_id", kept["id"])
+            await seat.post(f"/workspaces/{own}/memory", {"key": "door", "value": "green"})
+            self.knows.know("key", "door")
+        async with Caller(port, ADMIN_TOKEN) as admin:
+            await admin.post(f"/workspaces/{own}/approvals/{approval}/decide", {"decision": "approve"})
+        self.knows.know("approval_id", approval)
 
     def written(self, made: Made, who: Who) -> bytes:
         """The bytes of a request, about something that mostly is there."""
@@ -101,7 +115,10 @@ class Scene:
         query = f"?{urlencode(made.query, errors='replace')}" if made.query else ""
         headers = {n: v for n, v in made.headers.items() if _VISIBLE.fullmatch(n + v) and n.lower() != "authorization"}
         headers |= {"X-Molecule-Client": "proof", "Accept": "application/json, text/event-stream"}
-        return request(made.method, path + query, made.body, token=who.token, headers=headers)
+        body = self.knows.body(made.path, made.body)
+        if body is not None and not made.body:
+            headers["Content-Type"] = "application/json"
+        return request(made.method, path + query, body, token=who.token, headers=headers)
 
     def _about(self, name: str, value: str, made: Made, who: Who) -> str:
         dice = self._dice
@@ -110,16 +127,23 @@ class Scene:
         if name == "person_id":
             return dice.choice(self._spare_people)
         if name != "id":
-            return dice.choice(self._known[name]) if self._known.get(name) else value or "-"
-        if made.method == "DELETE" or _ENDS.search(made.path):
+            return self.knows.one(name) or value or "-"
+        if made.method != "GET" and _ENDS.search(made.path):
             return dice.choice(self.spare)
-        return who.seat if dice.random() < _OWN else dice.choice((*self._known["id"], *self.spare))
+        return who.seat if dice.random() < _OWN else dice.choice((self.knows.one("id") or who.seat, *self.spare))
 
     async def still_answered(self, port: int) -> str | None:
         """Asks as one should, as everybody in turn; what was not answered as it must be."""
         self._key += 1
         known = self.callers[1:]
         who = known[self._key % len(known)]
+        # On a loop of its own: this one judges long answers, and who connects and is then held up itself is hung up on.
+        try:
+            return await asyncio.to_thread(asyncio.run, self._asked(port, who))
+        except NoAnswer as error:
+            return f"{who.name}: {error!r}"
+
+    async def _asked(self, port: int, who: Who) -> str | None:
         try:
             async with Caller(port, who.token or "") as caller:
                 if (await caller.get("/health"))["status"] != "ok":

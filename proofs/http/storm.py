@@ -1,4 +1,5 @@
-"""The four storms: requests from the document, good ones bent, broken calls of JSON-RPC, broken WebSocket frames."""
+"""The five storms: requests from the document, good ones bent, broken calls of JSON-RPC, broken agent cards, and broken
+WebSocket frames."""
 
 import asyncio
 import re
@@ -11,6 +12,8 @@ from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
 from proofs.http.bending import bent
+from proofs.http.cards import PATHS as CARD_PATHS
+from proofs.http.cards import broken_card
 from proofs.http.contract import Operation, flaw_of, flaw_of_rpc, operations_of
 from proofs.http.frames import SOCKETS, Socket, broken_frame, broken_rpc
 from proofs.http.lines import Garbled, Line, Unanswered
@@ -20,7 +23,8 @@ from tests.journeys.rawhttp import Reply, ask, request
 
 T = TypeVar("T")
 MADE, BENT, CALLS, FRAMES = "requests made", "requests bent", "broken calls of JSON-RPC", "broken WebSocket frames"
-_SHARES = {MADE: 30, BENT: 20, CALLS: 5, FRAMES: 2}
+CARDS, UNFIT = "mutated agent cards", "of them unfit for the document"
+_SHARES = {MADE: 30, BENT: 20, CALLS: 5, CARDS: 10, FRAMES: 2}
 WITHOUT, BROKE, BREAKS, MISSED, STUCK, ERRORS, UNCLEAN = (
     "left without an answer",
     "answered 5xx",
@@ -32,6 +36,8 @@ WITHOUT, BROKE, BREAKS, MISSED, STUCK, ERRORS, UNCLEAN = (
 )
 ZEROS = (BROKE, BREAKS, WITHOUT, MISSED, STUCK, ERRORS, UNCLEAN)
 _LINES, _SOCKETS, _MOST_GOOD, _MOST_NOTES = 24, 6, 3, 8
+# How often somebody asks whose kind of credential the route takes.
+_FITTING = 0.75
 # So often somebody asks as one should.
 _BETWEEN = 25
 # What must be as it was once everybody has gone; the worker of timers and the like wait before and after.
@@ -68,10 +74,10 @@ class Storm:
         self._answers = Counter[str]()
         self._reached = set[str]()
         self._asked = 0
-        self.verdict = Verdict(dict.fromkeys(_SHARES, 0), dict.fromkeys(ZEROS, 0))
+        self.verdict = Verdict(dict.fromkeys((MADE, UNFIT, BENT, CALLS, CARDS, FRAMES), 0), dict.fromkeys(ZEROS, 0))
 
     async def play(self) -> Verdict:
-        """All four, then the look at what is left."""
+        """All five, then the look at what is left."""
         server = self._server
         try:
             await server.start()
@@ -83,6 +89,7 @@ class Storm:
             await self._ask_what_was_made(document)
             await self._crowd(self._bend, range(self._share(BENT)))
             await self._crowd(self._call, range(self._share(CALLS)))
+            await self._crowd(self._say_card, range(self._share(CARDS)))
             await self._break_frames()
             await self._settled(before)
             for _ in self._scene.callers:
@@ -137,12 +144,13 @@ class Storm:
         who = self._who(made.method, made.path)
         data = self._scene.written(made, who)
         self._count(MADE)
+        self._count(UNFIT, int(not made.fits))
         name = f"{made.method} {made.path} ({who.name})"
         if (reply := await self._reply(line, data, name)) is None:
             return
         if (wrong := self._operations[made.method, made.path].break_of(reply) or flaw_of(reply)) is not None:
             self._fault(BREAKS, f"{name}: {wrong}")
-        self._scene.learn(reply)
+        self._scene.knows.learn(made.path, reply)
         good = self._good.setdefault(f"{made.method} {made.path}", [])
         if reply.status < 400:
             self._reached.add(f"{made.method} {made.path}")
@@ -150,7 +158,10 @@ class Storm:
             good[:] = [*good, data][-_MOST_GOOD:]
 
     def _who(self, method: str, path: str) -> Who:
-        return self._dice.choice(self._scene.callers)
+        """Mostly somebody whose kind of credential the route takes."""
+        takes, callers = self._operations[method, path].takes, self._scene.callers
+        fitting = [each for each in callers if each.kind in takes]
+        return self._dice.choice(fitting if fitting and self._dice.random() < _FITTING else callers)
 
     async def _bend(self, line: Line, _number: int) -> None:
         names = sorted(self._good)
@@ -171,10 +182,25 @@ class Storm:
         self._count(CALLS)
         if (reply := await self._reply(line, data, path)) is None:
             return
+        if reply.status < 400:
+            self._reached.add(f"POST {path}")
         wrong = self._operations["POST", path].break_of(reply) or flaw_of(reply)
         if wrong is None and reply.status == 200 and reply.headers.get("content-type") == "application/json":
             wrong = flaw_of_rpc(reply.json)
         if wrong is not None:
+            self._fault(BREAKS, f"{path} {body[:200]!r}: {wrong}")
+
+    async def _say_card(self, line: Line, _number: int) -> None:
+        """An agent says of itself what no agent should: it is kept, or refused."""
+        who, path = self._dice.choice(self._scene.callers[-2:]), self._dice.choice([*CARD_PATHS])
+        body = broken_card(path, who.seat, self._dice)
+        headers = {"Content-Type": "application/json"}
+        self._count(CARDS)
+        if (
+            reply := await self._reply(line, request("POST", path, body, token=who.token, headers=headers), path)
+        ) is None:
+            return
+        if (wrong := self._operations["POST", path].break_of(reply) or flaw_of(reply)) is not None:
             self._fault(BREAKS, f"{path} {body[:200]!r}: {wrong}")
 
     async def _break_frames(self) -> None:
@@ -191,6 +217,7 @@ class Storm:
                 except Unanswered as error:
                     self._fault(WITHOUT, str(error))
                 else:
+                    self._reached.add(f"GET {path}")
                     if wrong is not None:
                         self._fault(BREAKS, f"{path}: {wrong}")
                 await self._now_and_then()
@@ -244,8 +271,8 @@ class Storm:
         self.verdict.zeros[STUCK] += sum(left.values())
         self.verdict.notes.append(f"{STUCK}: {dict(left)}")
 
-    def _count(self, what: str) -> None:
-        self.verdict.figures[what] = int(self.verdict.figures[what]) + 1
+    def _count(self, what: str, more: int = 1) -> None:
+        self.verdict.figures[what] = int(self.verdict.figures[what]) + more
 
     def _fault(self, what: str, note: str) -> None:
         self.verdict.zeros[what] += 1

@@ -27,14 +27,22 @@ class Person(Struct):
     token: str
 
 
+class Thing(Struct, frozen=True):
+    """Something that was made. `place`: the workspace under which it is found; `seats`: those that may see it."""
+
+    id: str
+    place: str
+    seats: frozenset[str]
+
+
 class Org(Struct):
-    """One organisation and what there is in it. `things`: ids of a kind, each with the workspaces that may see it."""
+    """One organisation and what there is in it. `things`: by their kind."""
 
     number: int
     id: str
     seats: list[Seat]
     people: list[Person]
-    things: dict[str, list[tuple[str, frozenset[str]]]]
+    things: dict[str, list[Thing]]
 
 
 class Model:
@@ -52,6 +60,10 @@ class Model:
     def leaks(self, caller: Seat | Person, said: bytes) -> list[bytes]:
         """The marks in something that a caller was shown and must not see."""
         return [mark for mark in set(MARK.findall(said)) if not self.may_see(caller, mark)]
+
+    def is_foreign(self, caller: Seat | Person, mark: bytes) -> bool:
+        """Whether somebody of another organisation has made a mark, or nobody."""
+        return self._marks.get(mark, (-1,))[0] != caller.org
 
     def may_see(self, caller: Seat | Person, mark: bytes) -> bool:
         """Whether a mark is for a caller. (One that nobody made is for nobody.)"""

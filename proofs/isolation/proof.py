@@ -13,7 +13,9 @@ from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
-from proofs.isolation.neighbours import APART, EXTRA, HEARD, MISSED, TAKEN
+from proofs.isolation.cursors import CHANGED
+from proofs.isolation.judging import APART, EXTRA, HEARD, LATER, MISSED, MISSING, TAKEN
+from proofs.isolation.neighbours import ABROAD
 
 _MEMORY = Path("/dev/shm")
 
@@ -61,11 +63,32 @@ _CONTROLS = (
         breaks=TAKEN,
     ),
     Control(
+        name="a thread of others is a place in one's own list",
+        file="edges/threads.py",
+        line="before = None if place is None else await self._own(call, place)",
+        by="before = None if place is None else await self._reader.one(place)",
+        breaks=TAKEN,
+    ),
+    Control(
         name="threads of other organisations are there",
         file="edges/threads.py",
         line="if call.by.kind is not Kind.ADMIN and thread.org_id != call.by.org_id:",
         by="if False:",
         breaks=APART,
+    ),
+    Control(
+        name="what others have takes longer than what is not there",
+        file="edges/auth.py",
+        line="if workspace is None or not _in_org(caller, workspace.org_id):",
+        by="if workspace is None or not _in_org(caller, workspace.org_id) and sum(range(150_000)):",
+        breaks=LATER,
+    ),
+    Control(
+        name="a delegation is shown to who does it, not to who gave it",
+        file="edges/sight.py",
+        line="return workspace_id in (row.source_id, row.target_id)",
+        by="return workspace_id == row.target_id",
+        breaks=MISSING,
     ),
 )
 
@@ -73,16 +96,21 @@ PROOF = Proof(
     name="isolation",
     shows="Twenty organisations of ten workspaces each, and a person in each, act on one server in an order that "
     "chance gives: they write, claim, give work, ask for leave, remember, begin threads, read lists and "
-    "snapshots, three of ten times about another organisation. Everything that somebody writes carries a mark "
-    "of its own, and a plain account says who may see it. Three listeners in each organisation follow the "
-    "event stream. No answer and no event shows a mark to whom it is not for, no listener misses a row that is "
-    "for it, the ids of another organisation's things answer byte for byte like unknown ones, and a cursor "
-    "that was changed shows no row of others.",
+    "snapshots, look at single things; three of four times, whatever they do, at another organisation's place. Then "
+    "half as many cursors are handed in wherever clients hand in one (pages of all lists, logs and chats, event "
+    "streams, live channels, threads over their own channel): with a sign changed, torn, of nothing at all, or of "
+    "another organisation. Everything that somebody writes carries a mark of its own, and a plain account says who may "
+    "see it (but for the page of one delegation, which shows what was begun below it: there only marks of other "
+    "organisations count). Three listeners in each organisation follow the event stream. No answer and no event shows "
+    "a mark to whom it is not for, no listener misses a row that is for it, and who looks at a thing of its own is "
+    "shown it. The ids of another organisation's things answer byte for byte like unknown ones, and, asked for in "
+    "turns with them, less than 1 ms apart by the median of any path. A changed cursor shows no row of others and is "
+    "answered with 200, 404 (which docs/errors.md has for what is not there), 410 or 422.",
     engines=("sqlite",),
     unit="acts",
     sizes={"sqlite": 100_000, "postgres": 20_000},
     control_sizes={"sqlite": 10_000, "postgres": 5_000},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
-    hostile=("acts",),
+    hostile=(ABROAD, CHANGED),
 )

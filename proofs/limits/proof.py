@@ -9,10 +9,9 @@ import contextlib
 import re
 import time
 from collections import Counter
-from random import Random
+from collections.abc import Awaitable
 from statistics import quantiles
-
-from anyio.lowlevel import checkpoint
+from typing import Any
 
 from proofs.crew.company import Seat
 from proofs.harness.caller import Caller, NoAnswer, Refused
@@ -22,31 +21,43 @@ from proofs.harness.settings import START_SECONDS, Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict
 from proofs.harness.vitals import forget_peak, peak_of
 from proofs.limits.bombs import WITHIN, Bomb, Maker
+from proofs.limits.floods import Flood, most_sent
 from proofs.limits.slowly import Slow
-from tests.journeys.rawhttp import Reply, chunk, request, wire
+from tests.journeys.rawhttp import Reply, wire
 
 _LINES = 4
 # Of `size` bombs; the goals of the sheet are 500 slow clients and a body of 300 MiB.
 _SLOW_PER_BOMB, _FLOODS_PER_BOMB, _FLOOD_BYTES = 40, 1_000, 300 << 20
 # A control that takes a flood in takes its time.
-_CONTROL_FLOOD_BYTES, _CONTROL_SECONDS = 48 << 20, 15.0
-_PIECE = 1 << 16
+_CONTROL_FLOOD_BYTES, _CONTROL_SECONDS = 96 << 20, 15.0
 # Slow clients are let go within these, so that a run does not wait for the seconds that are shipped.
 _LIMITS = {"header_seconds": 6, "body_seconds": 8, "unread_seconds": 3, "inbox_unhandled": 10**9}
 _MOST_GROWTH, _MOST_WAIT_SECONDS = 16 << 20, 0.25
-# With fewer bombs a percentile says nothing.
-_ENOUGH = 10_000
+# Slow clients are there together while at least so many of them are: some of them are let go sooner than others.
+_TOGETHER = 0.5
+# Less than `body_seconds`, behind which a body is refused for its slowness.
+_AT_ONCE_SECONDS, _CONTROL_AT_ONCE_SECONDS = 7.0, 2.0
+# With fewer bombs a percentile says nothing; and who asks one thing after the other, and is answered soon, asks more
+# often.
+_ENOUGH, _FEWEST_WAITS = 10_000, 200
 _NOTES = 5
+LATE = "refused only after more than 1 MiB over the limit, or of an announced body"
+TAKEN_IN = "bodies taken in after their refusal"
+WAITED = "ordinary requests waited more than 250 ms (99th percentile)"
+WAITED_BESIDE = "ordinary requests beside slow clients waited more than 250 ms (99th percentile)"
 ZEROS = (
     "taken though over a limit",
     "refused though within the limits",
     "refused under another name",
+    LATE,
+    TAKEN_IN,
     "no answer",
     "answers of 5xx",
     "slow clients not let go",
     "ordinary requests refused",
     "memory grew by more than 16 MiB",
-    "ordinary requests waited more than 250 ms (99th percentile)",
+    WAITED,
+    WAITED_BESIDE,
     "errors in the server's log",
     "ended by itself",
 )
@@ -59,12 +70,17 @@ class Scene:
         self._setting = setting
         self._server = ServerProcess(setting, _LIMITS)
         self._waits: list[float] = []
+        self._waits_beside: list[float] = []
+        """Those that were begun while the slow clients were there."""
+        self._slow: list[Slow] = []
         self._kinds: Counter[str] = Counter()
+        self._fair = 0
         self._flooded = 0
         self._grown = 0
         is_control = setting.package is not None
         self._flood_bytes = _CONTROL_FLOOD_BYTES if is_control else _FLOOD_BYTES
         self._patience = _CONTROL_SECONDS if is_control else START_SECONDS
+        self._at_once = _CONTROL_AT_ONCE_SECONDS if is_control else _AT_ONCE_SECONDS
         self.zeros = dict.fromkeys(ZEROS, 0)
         self.notes: list[str] = []
 
@@ -76,7 +92,7 @@ class Scene:
             ordinary = asyncio.create_task(self._ask_all_the_while())
             await self._flood()
             await self._throw()
-            slow = await self._dawdle()
+            await self._dawdle()
             ordinary.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await ordinary
@@ -86,22 +102,26 @@ class Scene:
             await self._server.kill()
         self.zeros["errors in the server's log"] = len(self._server.errors)
         self.zeros["ended by itself"] += self._server.ended_by_itself
-        return Verdict(self._figures(slow), self.zeros, [*self.notes, *self._server.errors[:_NOTES]])
+        return Verdict(self._figures(), self.zeros, [*self.notes, *self._server.errors[:_NOTES]])
 
-    def _figures(self, slow: int) -> dict[str, Figure]:
-        cuts = quantiles(self._waits, n=100)
-        if self._setting.size >= _ENOUGH and cuts[98] > _MOST_WAIT_SECONDS:
-            self.zeros["ordinary requests waited more than 250 ms (99th percentile)"] = 1
+    def _figures(self) -> dict[str, Figure]:
+        cuts, beside = (quantiles([0.0, 0.0, *waits], n=100) for waits in (self._waits, self._waits_beside))
+        for zero, waits, late in ((WAITED, self._waits, cuts[98]), (WAITED_BESIDE, self._waits_beside, beside[98])):
+            is_slow = late > _MOST_WAIT_SECONDS or len(waits) < _FEWEST_WAITS
+            self.zeros[zero] = int(self._setting.size >= _ENOUGH and is_slow)
         return {
             "bombs": sum(self._kinds.values()),
             **{f"of {name}": count for name, count in sorted(self._kinds.items())},
+            "within the limits between": self._fair,
             "floods": self._setting.size // _FLOODS_PER_BOMB + 1,
             "MiB sent": self._flooded >> 20,
             "MiB grown": self._grown >> 20,
-            "slow clients": slow,
+            "slow clients": len(self._slow),
             "ordinary requests": len(self._waits),
             "ms waited at most by half": round(cuts[49] * 1e3, 1),
             "ms waited at most by 99 of 100": round(cuts[98] * 1e3, 1),
+            "ordinary requests beside slow clients": len(self._waits_beside),
+            "ms waited beside them at most by 99 of 100": round(beside[98] * 1e3, 1),
         }
 
     async def _found(self) -> None:
@@ -123,13 +143,21 @@ class Scene:
                 number += 1
                 message = {"role": "user", "messageId": f"o-{number}", "parts": [{"kind": "text", "text": "hello"}]}
                 body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
-                began = time.monotonic()
-                try:
-                    await api.post(f"/workspaces/{self._seats[1].id}/a2a", body, x_timeout="0")
-                    await api.get(f"/workspaces/{seat.id}/activity", limit=5)
-                except (Refused, NoAnswer) as error:
-                    self._fault("ordinary requests refused", repr(error))
-                self._waits.append((time.monotonic() - began) / 2)
+                await self._timed(api.post(f"/workspaces/{self._seats[1].id}/a2a", body, x_timeout="0"))
+                await self._timed(api.get(f"/workspaces/{seat.id}/activity", limit=5))
+
+    async def _timed(self, asking: Awaitable[Any]) -> None:
+        """One ordinary request, and how long it takes."""
+        is_beside = sum(each.is_here for each in self._slow) > len(self._slow) * _TOGETHER
+        began = time.monotonic()
+        try:
+            await asking
+        except (Refused, NoAnswer) as error:
+            self._fault("ordinary requests refused", repr(error))
+        waited = time.monotonic() - began
+        self._waits.append(waited)
+        if is_beside:
+            self._waits_beside.append(waited)
 
     # -- trouble -------------------------------------------------------------------------------------------------------
 
@@ -138,40 +166,28 @@ class Scene:
         dice = self._setting.dice("floods")
         before = forget_peak(self._server.pid)
         for _ in range(self._setting.size // _FLOODS_PER_BOMB + 1):
-            await self._flood_once(dice)
+            # What is announced is refused by its announcement, which no control touches.
+            is_announced = dice.random() < 0.5 and self._setting.package is None
+            async with wire(self._server.port) as connection:
+                await self._flood_once(Flood(connection, self._flood_bytes, is_announced=is_announced))
         self._grown = peak_of(self._server.pid) - before
         if self._grown > _MOST_GROWTH:
             self._fault("memory grew by more than 16 MiB", f"{self._grown:,} bytes")
 
-    async def _flood_once(self, dice: Random) -> None:
-        # What is announced is refused by its announcement, which no control touches.
-        is_announced = dice.random() < 0.5 and self._setting.package is None
-        headers = {"Content-Length": str(self._flood_bytes)} if is_announced else {"Transfer-Encoding": "chunked"}
-        piece = b" " * _PIECE if is_announced else chunk(b" " * _PIECE)
-        path = f"/workspaces/{self._seats[1].id}/a2a"
-        async with wire(self._server.port) as connection:
-            answering = asyncio.create_task(connection.reply(_PATIENCE))
-            try:
-                await connection.send(request("POST", path, token=self._seats[0].token, headers=headers))
-                for _ in range(self._flood_bytes // _PIECE):
-                    await connection.send(piece)
-                    self._flooded += _PIECE
-                    # Who never reads while it sends finds no answer, only the end of the connection.
-                    await checkpoint()
-                if not is_announced:
-                    await connection.send(chunk(b""))
-            except ConnectionError:
-                pass
-            await self._judge_flood(answering)
-
-    async def _judge_flood(self, answering: "asyncio.Task[Reply]") -> None:
+    async def _flood_once(self, flood: Flood) -> None:
+        """It must be refused by what has been sent of it by then; and who sends on has it taken in no more."""
         try:
-            reply = await answering
+            await flood.begin(f"/workspaces/{self._seats[1].id}/a2a", self._seats[0].token)
+            if not await flood.is_answered(self._at_once):
+                self._fault(LATE, f"{flood.sent:,} bytes were sent")
+            await flood.go_on()
+            if (reply := await flood.reply(_PATIENCE)).status != 413:
+                self._fault("taken though over a limit", str(reply))
         except (OSError, EOFError, TimeoutError) as error:
             self._fault("no answer", repr(error))
-            return
-        if reply.status != 413:
-            self._fault("taken though over a limit", str(reply))
+        self._flooded += flood.sent
+        if flood.sent > most_sent():
+            self._fault(TAKEN_IN, f"{flood.sent:,} bytes were sent")
 
     async def _throw(self) -> None:
         share = self._setting.size // _LINES
@@ -181,7 +197,10 @@ class Scene:
         maker = Maker(self._seats[0], self._seats[1], self._setting.dice("bombs", line), line)
         for _ in range(count):
             bomb = maker.next()
-            self._kinds[bomb.name] += 1
+            if bomb.is_fair:
+                self._fair += 1
+            else:
+                self._kinds[bomb.name] += 1
             try:
                 async with wire(self._server.port) as connection:
                     answering = asyncio.create_task(connection.reply(_PATIENCE))
@@ -203,14 +222,13 @@ class Scene:
         elif bomb.code not in (WITHIN, said) and bomb.code:
             self._fault("refused under another name", f"{bomb.name}, not {bomb.code}: {reply}")
 
-    async def _dawdle(self) -> int:
-        dice = self._setting.dice("slow")
-        slow = [Slow(self._server.port, self._seats[0], dice) for _ in range(self._setting.size // _SLOW_PER_BOMB)]
-        await asyncio.gather(*(each.bother(self._patience) for each in slow))
-        for each in slow:
+    async def _dawdle(self) -> None:
+        dice, count = self._setting.dice("slow"), self._setting.size // _SLOW_PER_BOMB
+        self._slow = [Slow(self._server.port, self._seats[0], dice) for _ in range(count)]
+        await asyncio.gather(*(each.bother(self._patience) for each in self._slow))
+        for each in self._slow:
             if not each.ended:
                 self._fault("slow clients not let go", each.kind)
-        return len(slow)
 
 
 # Longer than anything takes that a bomb asks for, also on a busy machine.
@@ -244,6 +262,20 @@ _CONTROLS = (
         breaks="taken though over a limit",
     ),
     Control(
+        name="a body is refused late",
+        file="edges/protocol.py",
+        line="elif exchange.size > limit:",
+        by="elif exchange.size > limit + (4 << 20):",
+        breaks=LATE,
+    ),
+    Control(
+        name="what was refused is read to its end",
+        file="edges/protocol.py",
+        line="if self._discarded > self.limits.refused_bytes:",
+        by="if False:",
+        breaks=TAKEN_IN,
+    ),
+    Control(
         name="headers may take their time",
         file="edges/protocol.py",
         line="return self.limits.header_seconds",
@@ -265,8 +297,11 @@ PROOF = Proof(
     "numbers of a million digits, of no numbers, of doubled keys and torn texts; texts, ids and lists just over "
     "their limit and just within it; heads that are too large or too many; texts that a careless pattern would "
     "try in all ways; and hundreds of clients at once that say a byte now and then, or nothing, or take no answer. "
-    "Each request over a limit is refused under the name of that limit, each within is taken, slow clients are let "
-    "go, memory stays, and who asks for ordinary things meanwhile is answered as if they were not there.",
+    "Each request over a limit is refused under the name of that limit, or as no JSON if it is none (a long number "
+    "that readers of JSON take after all, for what stands beside it), each within is taken. A body that is announced "
+    "is refused before a byte of it is sent, one in pieces before 1 MiB more than the limit is; who sends on is cut "
+    "off within `refused_bytes` and what the kernel holds. Slow clients are let go, memory stays, and single ordinary "
+    "requests wait at most 250 ms by 99 of 100, all the while and while most of the slow ones are there.",
     engines=("sqlite",),
     unit="bombs",
     sizes={"sqlite": 20_000, "postgres": 20_000},

@@ -14,13 +14,13 @@ _PIPELINED = 200
 
 
 class Slow:
-    """One of them. `ended`: the server has closed the connection."""
+    """One of them. `is_here`: it is connected and has begun; `ended`: the server has closed the connection."""
 
     def __init__(self, port: int, seat: Seat, dice: Random) -> None:
         self._port = port
         self._seat = seat
         self.kind = dice.choice(("silent", "head", "body", "chunks", "deaf"))
-        self.ended = False
+        self.is_here = self.ended = False
 
     async def bother(self, seconds: float) -> None:
         """Until the server has had enough, or so long."""
@@ -32,12 +32,14 @@ class Slow:
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.get_running_loop().sock_sendall(line, begun)
+                self.is_here = True
                 await self._trickle(line, piece)
         except ConnectionError:
             self.ended = True
         except TimeoutError:
             pass
         finally:
+            self.is_here = False
             line.close()
 
     async def _trickle(self, line: socket.socket, piece: bytes) -> None:

@@ -19,6 +19,8 @@ KEPT_OUT = "kept out"
 OTHERWISE = "refused in other words"
 TOLD_APART = "ids of others told apart from unknown ones"
 BROKE = "answered 5xx"
+ATTEMPTS = "different requests of callers that must be refused"
+STRANGE = "different requests about ids of others"
 _ZEROS = (UNDECLARED, LET_IN, KEPT_OUT, OTHERWISE, TOLD_APART, BROKE)
 _MOST_NOTES = 5
 
@@ -28,8 +30,9 @@ class Callers:
 
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
-        counts = ("routes", "requests", "of them refused", "compared with unknown ids")
-        self.verdict = Verdict(dict.fromkeys(counts, 0), dict.fromkeys(_ZEROS, 0))
+        self._attempts = set[tuple[str, ...]]()
+        self._strange = set[tuple[str, ...]]()
+        self.verdict = Verdict(dict.fromkeys(("routes", "requests"), 0), dict.fromkeys(_ZEROS, 0))
 
     async def run(self) -> Verdict:
         """`setting.size` requests, each probe as often as the others."""
@@ -45,6 +48,7 @@ class Callers:
                     await self._ask(connection, probe, cast)
                     if dice.random() < 0.5:
                         await self._compare(connection, probe, cast)
+        self.verdict.figures |= {ATTEMPTS: len(self._attempts), STRANGE: len(self._strange)}
         return self.verdict
 
     def _declared(self, server: Running) -> None:
@@ -59,7 +63,9 @@ class Callers:
         reply = await send(connection, probe, cast)
         found, meant = seen(reply), expected(probe, cast)
         self._count("requests")
-        self._count("of them refused", int(meant is not None))
+        # What is refused for its body alone is nobody's attempt, nor is what the admin does not find.
+        if meant is not None and meant != probe.rule.behind and cast.credentials[probe.credential].kind != "admin":
+            self._attempts.add(_named(probe))
         if found != meant:
             what = (
                 BROKE if reply.status >= 500 else KEPT_OUT if meant is None else LET_IN if found is None else OTHERWISE
@@ -72,17 +78,21 @@ class Callers:
             return
         unknown = without_date(await send(connection, probe, cast))
         for foreign in foreign_ids(probe, who, cast):
-            self._count("compared with unknown ids")
+            self._strange.add((*_named(probe), foreign))
             if without_date(await send(connection, probe, cast, foreign)) != unknown:
                 self._fault(TOLD_APART, f"{probe.method} {probe.path} {probe.credential}")
 
-    def _count(self, what: str, more: int = 1) -> None:
-        self.verdict.figures[what] = int(self.verdict.figures[what]) + more
+    def _count(self, what: str) -> None:
+        self.verdict.figures[what] = int(self.verdict.figures[what]) + 1
 
     def _fault(self, what: str, note: str) -> None:
         self.verdict.zeros[what] += 1
         if len(self.verdict.notes) < _MOST_NOTES:
             self.verdict.notes.append(f"{what}: {note[:200]}")
+
+
+def _named(probe: Probe) -> tuple[str, ...]:
+    return probe.method, probe.path, probe.credential, probe.target
 
 
 async def run(setting: Setting) -> Verdict:

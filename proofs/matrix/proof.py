@@ -7,7 +7,7 @@ from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
-from proofs.matrix.callers import LET_IN, TOLD_APART
+from proofs.matrix.callers import ATTEMPTS, LET_IN, STRANGE, TOLD_APART
 
 
 async def run(setting: Setting) -> Verdict:
@@ -62,12 +62,13 @@ PROOF = Proof(
     "asked about, its sibling, one that it may not talk to, one of another organisation) about each target (their "
     "own, one of another organisation, one that is not there), in an order that chance gives. Who may what is "
     "written by hand, route by route, and not taken from the server; a route that is not written down, or says "
-    "otherwise of itself, counts. Whatever belongs to others answers byte for byte as if it were not there.",
+    "otherwise of itself, counts. Whatever belongs to others answers byte for byte as if it were not there. "
+    "Each is asked several times, and counted once.",
     engines=("sqlite",),
     unit="requests",
     sizes={"sqlite": 40_000, "postgres": 10_000},
     control_sizes={"sqlite": 3_000, "postgres": 3_000},
     controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
     run=run,
-    hostile=("of them refused", "compared with unknown ids"),
+    hostile=(ATTEMPTS, STRANGE),
 )

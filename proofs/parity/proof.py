@@ -46,6 +46,7 @@ _CONTROLS = (
         line="deadline_seconds=life_of(draft, self._limits.delegation_most_seconds),",
         by="deadline_seconds=None,",
         breaks=TOLD,
+        only="delegations",
     ),
     Control(
         name="message/send passes on what was said to the server",
@@ -53,6 +54,7 @@ _CONTROLS = (
         line='metadata = {name: value for name, value in draft.message["metadata"].items() if name != _ASKS}',
         by='metadata = draft.message["metadata"]',
         breaks=ROWS,
+        only="delegations",
     ),
     Control(
         name="message/send does not say that the task was given already",
@@ -60,6 +62,7 @@ _CONTROLS = (
         line='more: dict[str, Any] = {"idempotent_hit": True} if receipt.hit else {}',
         by="more: dict[str, Any] = {}",
         breaks=SPOKEN,
+        only="delegations",
     ),
     Control(
         name="the tools forget the host's name of a call",
@@ -67,6 +70,7 @@ _CONTROLS = (
         line='return f"{own}:{call}" if call else ""',
         by='return ""',
         breaks=ROWS,
+        only="delegations",
     ),
     Control(
         name="the tools forget the deadline",
@@ -74,20 +78,101 @@ _CONTROLS = (
         line='body["deadline_seconds"] = given.deadline_seconds',
         by="pass",
         breaks=TOLD,
+        only="delegations",
+    ),
+    Control(
+        name="the tools forget the intent of what is said to a peer",
+        file="wire/verbs.py",
+        line='metadata: dict[str, Any] = {"intent": given.intent, **_about(given)}',
+        by="metadata: dict[str, Any] = _about(given)",
+        breaks=ROWS,
+        only="messages",
+    ),
+    Control(
+        name="the tools pass an answer on as one that is on its way",
+        file="wire/verbs.py",
+        line="if given.progress:",
+        by="if True:",
+        breaks=ROWS,
+        only="messages",
+    ),
+    Control(
+        name="the tools forget for whom a memory is",
+        file="wire/tools.py",
+        line='body={"content": "content", "scope": "scope", "namespace": "namespace"},',
+        by='body={"content": "content", "namespace": "namespace"},',
+        breaks=ROWS,
+        only="memory",
+    ),
+    Control(
+        name="the tools look for other words than they were given",
+        file="wire/tools.py",
+        line='query={"query": "q", "scope": "scope", "namespace": "namespace", "limit": "limit"},',
+        by='query={"scope": "scope", "namespace": "namespace", "limit": "limit"},',
+        breaks=SPOKEN,
+        only="memory",
+    ),
+    Control(
+        name="the tools forget what a request for leave costs",
+        file="wire/approving.py",
+        line='told |= {"cost": given.cost} if given.cost is not UNSET else {}',
+        by="pass",
+        breaks=ROWS,
+        only="approvals",
+    ),
+    Control(
+        name="the tools forget what an approval was changed to",
+        file="wire/approving.py",
+        line='body |= {"details": given.details} if given.details is not UNSET else {}',
+        by="pass",
+        breaks=ROWS,
+        only="approvals",
+    ),
+    Control(
+        name="the command line withdraws without saying why",
+        file="cli/approvals.py",
+        line='_own_verb(approval_id, "withdraw", {"note": note}, workspace, as_json, flags)',
+        by='_own_verb(approval_id, "withdraw", {"note": ""}, workspace, as_json, flags)',
+        breaks=ROWS,
+        only="approvals",
+    ),
+    Control(
+        name="the tools forget what an agent is that they spawn",
+        file="wire/collaborating.py",
+        line='_OURS = ("thread_id", "via_workspace", "approval_id")',
+        by='_OURS = ("thread_id", "via_workspace", "approval_id", "role")',
+        breaks=ROWS,
+        only="threads",
+    ),
+    Control(
+        name="the command line starts a thread without its first words",
+        file="cli/threads.py",
+        line="wish = _wished(**{name: more.pop(name) for name in names}, "
+        'input=standard_input() if text == "-" else text)',
+        by="wish = _wished(**{name: more.pop(name) for name in names})",
+        breaks=ROWS,
+        only="threads",
     ),
 )
 
 PROOF = Proof(
     name="parity",
-    shows="Random scripts of what a few agents do with tasks (begin, the same call again, its key with another task, a "
-    "target out of reach, claims, answers of all sorts by reply, decline, message and update, progress, messages given "
-    "back, an agent that is pushed to and answers in words, late, busy, broken or not at all, cancellations, retries, "
-    "seats removed, time) are played twice: through REST, and through one of the other entrances (both tools of MCP by "
-    "a client of MCP, A2A message/send, the shell), each on an engine that is drawn too. The rows of activities, "
-    "delegations, their time lines and keys, obligations and dead letters, the whole journal and what callers are told "
-    "are then the same on both sides, but for ids (by their first appearance), times (from the start), and how long "
-    "somebody waits. What an entrance has no word for is left out of its scripts; the tables `CANNOT` and `UNSAID` say "
-    "what and why. With `--engine sqlite` both sides are on SQLite.",
+    shows="Random scripts of what a few agents do are played twice: through REST, and through one of the other "
+    "entrances (both tools of MCP that give tasks, by a client of MCP, A2A message/send, the shell), each on an engine "
+    "that is drawn too. Most are about tasks: begin, the same call again, its key with another task, a target out of "
+    "reach, claims, answers of all sorts by reply, decline, message and update, progress, messages given back, an "
+    "agent that is pushed to and answers in words, late, busy, broken or not at all, cancellations, retries, seats "
+    "removed, time. The others are about messages (of a person, of peers, answers with and without handle, declined, "
+    "on their way, acknowledged, notices, options, broadcasts), approvals (asked for, decided by a workspace and by a "
+    "person, explained, withdrawn, used, rules), memory (kept, recalled, forgotten, keys with compare-and-set) and "
+    "threads (started, spoken to, forked, stopped, closed, resumed, agents that are spawned and written to). The rows "
+    "of activities, delegations, their time lines and keys, obligations, dead letters, approvals with holders, keys "
+    "and rules, memories, keys and versions, threads with entries, bases, turns, mail and keys, the whole journal and "
+    "what callers are told are then the same on both sides, but for ids (by their first appearance), times (from the "
+    "start), the number of a memory, and how long somebody waits. What an entrance has no word for is left out of its "
+    "scripts, or done through REST on both sides; the tables `CANNOT` and `UNSAID` say what and why. Of the scripts by "
+    "the shell about a fifth are played by processes of their own, over argv, environment and standard streams. With "
+    "`--engine sqlite` both sides are on SQLite.",
     engines=("postgres",),
     unit="scripts",
     sizes={"sqlite": 500, "postgres": 500},

@@ -40,9 +40,7 @@ class Cutting:
         self._found: list[tuple[Path, dict[str, int], dict[str, int]]] = []
         self._is_looking = False
         self.verdict = Verdict(
-            dict.fromkeys(
-                ("power cuts", "writes forgotten", "flushes", "of them of the folded log", "acts", "served again"), 0
-            )
+            dict.fromkeys(("power cuts", "writes forgotten", "flushes", "of them of the folded log", "served again"), 0)
         )
         self.verdict.zeros = dict.fromkeys(_ZEROS, 0)
         self._disk = Disk(setting.folder, self._touched)
@@ -94,7 +92,7 @@ class Cutting:
             self._found.clear()
             self._is_looking = False
         await office.server.close()
-        self.verdict.figures["acts"] = sum(deeds.done for deeds in self._book.deeds.values())
+        self.verdict.figures |= self._book.acts()
         return self.verdict
 
     async def _look(self, folder: Path, before: dict[str, int], handled: dict[str, int]) -> None:

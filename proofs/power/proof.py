@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from proofs.crew.busy import MISSING
+from proofs.crew.busy import ACTS, MISSING
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
@@ -51,18 +51,21 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="power",
-    shows="On a whole server in one process, whose files lie on a disk that forgets what was not flushed, six senders, "
-    "three agents, one who gives work, one who asks for leave and one who remembers write all the time. The power "
-    "fails before any write and any flush, at moments that chance gives; the disk then holds what was flushed, "
-    "and of all other writes a random half, the last one torn at a sector. What is found is whole and opens; all "
-    "that was accepted by then is in it, of each of them it holds a beginning of what was done, without a gap, "
-    "logs and journals count without one, and each row has its event. One in ten is served again and takes a "
-    "message. (PostgreSQL keeps its own promises; how it is stopped is shown by `prove storage`.)",
+    shows="On a whole server in one process, whose files lie on a disk that forgets what was not flushed, six "
+    "senders, three agents who answer some of it, one who gives work and takes it back, one who asks for leave and "
+    "withdraws, one who begins threads and closes them and two who remember write all the time. The power fails "
+    "before any write and any flush, at moments that chance gives; the disk then holds what was flushed, and of all "
+    "other writes a random half, the last one torn at a sector. What is found is whole and opens; all that was "
+    "accepted by then is in it, of each of them it holds a beginning of what was done, without a gap, what was "
+    "answered and nothing else is owed no more, logs and journals count without a gap, and each row has its event. "
+    "One in ten is served again and takes a message. (PostgreSQL keeps its own promises; how it is stopped is shown "
+    "by `prove storage`.)",
     engines=("sqlite",),
     unit="power cuts",
-    sizes={"sqlite": 1_500},
+    sizes={"sqlite": 1_000},
     control_sizes={"sqlite": 30},
     controls={"sqlite": _CONTROLS},
     run=run,
+    demands={"sqlite": dict.fromkeys(ACTS, 1)},
     faults=("power cuts",),
 )

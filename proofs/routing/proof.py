@@ -295,6 +295,22 @@ _CONTROLS = (
         by='self._own = folder / f"{NAME}_{workspace_id[:8]}"',
         breaks=LATE,
     ),
+    Control(
+        name="answers leave by the first seat, and name no message",
+        file="agent/verbs.py",
+        line="given = self._completed(asked, seat, target, entry)",
+        by="seat = next(iter(self._seats)); "
+        'given = replace(self._completed(asked, seat, target, None), activity_id="", reply_handle="")',
+        breaks=ASTRAY,
+    ),
+    Control(
+        name="all mail is said to have come to one seat",
+        file="agent/membership.py",
+        line='messages = [message_of(row, self.id) for row in rows if row.get("id")]',
+        by='messages = [message_of(row, vars(self._inbox).setdefault("seat", self.id)) '
+        'for row in rows if row.get("id")]',
+        breaks=ELSEWHERE,
+    ),
 )
 
 PROOF = Proof(

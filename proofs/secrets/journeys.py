@@ -10,13 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import apsw
-
 from molecule_core.ground.tokens import hash_of
 from proofs.harness.serving import free_port
 from proofs.harness.settings import START_SECONDS, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.secrets.canaries import Cage, Place
+from proofs.secrets.keeping import keeping_of
 from proofs.secrets.listening import follow_the_stream, read_the_journal
 from proofs.secrets.misuse import Request, calls, misuses
 from proofs.secrets.model import refusing_model
@@ -36,6 +35,8 @@ ZEROS = (FOUND, UNUSED, EMPTY, OPEN, UNHASHED, CALM)
 _MARK = "marker-that-is-no-secret"
 # What a model says of a key that it does not take; the key itself stands behind it.
 _TROUBLE = b"Incorrect API key provided"
+# What a server says that finds nobody at the address of NATS.
+_WITHOUT_NATS = "wake-ups between processes are lost"
 _LETTERS = "abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ23456789"
 _MOST_NOTES = 8
 _LOGINS, _ROTATED = 4, 3
@@ -53,12 +54,13 @@ class Journeys:
         self._cage = Cage()
         self._port = free_port(setting.dice("port", os.getpid()))
         self._state = setting.folder / "state"
+        self._keeping = keeping_of(setting)
         self._places: dict[str, Place] = {}
         self._hashed: list[str] = []
         self._seats: list[tuple[str, str]] = []
         self._people: list[tuple[str, str]] = []
         self._org = ""
-        self._misused = 0
+        self._misused = self._refused = 0
         self._admin = self._cage.add("admin's token", "the one chosen", self._made_up("canary-of-the-admin-"))
         self._scraper = self._cage.add("scraper's token", "the one chosen", self._made_up("canary-of-the-scraper-"))
         self.verdict = Verdict(zeros=dict.fromkeys(ZEROS, 0))
@@ -74,6 +76,7 @@ class Journeys:
     async def play(self) -> Verdict:
         """Two lives of a server, with a kill -9 between them."""
         live = self._port, self._admin
+        await self._keeping.opens()
         async with self._serving(MOLECULE_LOG_FORMAT="json") as process:
             following = asyncio.create_task(follow_the_stream(*live, self._place("live stream", _MARK)))
             await self._make()
@@ -81,11 +84,11 @@ class Journeys:
             await self._break_the_store()
             await self._run_an_agent()
             await self._arguments(process.pid)
-            self._files("files while it runs")
+            await self._files("files while it runs")
             following.cancel()
             await process.kill()
             await self._heard(process)
-        self._files("files behind its death")
+        await self._files("files behind its death")
         async with self._serving() as process:
             await self._use_all()
             await self._commands()
@@ -93,7 +96,7 @@ class Journeys:
             process.send(signal.SIGTERM)
             await process.ended()
             await self._heard(process)
-        self._files("files behind its end")
+        await self._files("files behind its end")
         await self._refused_starts()
         self._judge()
         return self.verdict
@@ -101,6 +104,7 @@ class Journeys:
     def _env(self, **more: str) -> dict[str, str]:
         own = {"MOLECULE_ADMIN_TOKEN": self._admin, "MOLECULE_METRICS_TOKEN": self._scraper, "MOLECULE_ACCESS_LOG": "1"}
         path = {"PYTHONPATH": self._setting.python_path(), "MOLECULE_LOG_LEVEL": "debug"}
+        path |= {"MOLECULE_DATABASE": self._setting.database} if self._setting.database else {}
         return environment(self._state, self._port, **{**own, **path, **_LIMITS, **more})
 
     @contextlib.asynccontextmanager
@@ -213,9 +217,11 @@ class Journeys:
                 await self._sent(calls(token, self._seat_of(token), self._org), token)
                 for request in misuses(token, self._admin, seat):
                     method, path, body, headers = request
-                    self._misused += 1
                     if not path.startswith("/ws"):
-                        self._answer(await connection.ask(method, path, body, headers=headers))
+                        reply = await connection.ask(method, path, body, headers=headers)
+                        self._answer(reply)
+                        self._misused += 1
+                        self._refused += reply.status >= 400
         for token in (self._admin, self._scraper):
             await self._sent(calls(token, seat, self._org), token)
             await self._sent(misuses(token, self._admin, seat), "")
@@ -243,15 +249,12 @@ class Journeys:
 
     async def _break_the_store(self) -> None:
         """A table is gone for a while: what asks for it breaks, and is logged with its trace."""
-        with contextlib.closing(apsw.Connection(str(self._state / "molecule.db"))) as other:
-            other.set_busy_timeout(5_000)
-            other.execute("ALTER TABLE memory_keys RENAME TO memory_keys_gone")
+        async with self._keeping.broken(self._state):
             broken, asked = 0, self._seats[:-_ROTATED]
             for seat, token in asked:
                 reply = await self._ask("GET", f"/workspaces/{seat}/memory/some?token={token}", None, token)
                 broken += reply.status >= 500
                 self._answer(reply)
-            other.execute("ALTER TABLE memory_keys_gone RENAME TO memory_keys")
         if broken < len(asked):
             self._fault(CALM, f"{broken} of {len(asked)} requests broke")
 
@@ -333,20 +336,29 @@ class Journeys:
             configured.add(content)
 
     async def _refused_starts(self) -> None:
-        """Servers that do not start, because of an address with a password in it."""
+        """Servers that do not start, because of an address with a password in it; or, where processes may hear each
+        other, that start without who does not answer there."""
         place = self._place("words of servers that do not start", "molecule")
         for name, scheme in (("MOLECULE_DATABASE", "postgresql"), ("MOLECULE_NATS", "nats")):
             password = self._cage.add("password in an address", scheme, self._made_up())
             more = {name: f"{scheme}://user:{password}@127.0.0.1:1/nothing"}
             async with started(MOLECULE, "serve", env=self._env(**more)) as process:
-                if await process.ended():
+                if self._setting.engine == "postgres" and scheme == "nats":
+                    await process.says(_WITHOUT_NATS)
+                    process.send(signal.SIGTERM)
+                    await process.ended()
+                    self._cage.used(password)
+                elif await process.ended():
                     self._cage.used(password)
                 place.add((process.said + await process.output()).encode())
 
     # -- the search ----------------------------------------------------------------------------------------------------
 
-    def _files(self, name: str) -> None:
+    async def _files(self, name: str) -> None:
         place = self._place(name, _MARK)
+        if self._setting.engine == "postgres":
+            rows, log = self._place("rows of the database", _MARK), self._place("log of the database", _MARK)
+            await self._keeping.read(place, rows, log)
         for path in self._state.rglob("*"):
             if path.is_file() and path.suffix != ".token":
                 place.add(path.read_bytes())
@@ -373,6 +385,7 @@ class Journeys:
             "places searched": len(self._places),
             "bytes searched": size,
             "used wrongly": self._misused,
+            "of them refused": self._refused,
         }
 
     def _fault(self, what: str, note: str) -> None:

@@ -45,12 +45,15 @@ _CONTROLS = (
     ),
     Control(
         name="a refusal repeats what was sent",
-        file="edges/routes.py",
+        file="edges/query.py",
         line='raise InvalidField(reason=f"{name} must be a whole number of at least {least}")',
-        by='raise InvalidField(reason=f"{name} must be a whole number of at least {least}, not {text}")',
+        by='raise InvalidField(reason=f"{name} must be a whole number of at least {least}, not {found}")',
         breaks=FOUND,
     ),
 )
+
+# What lies in the database, in its log, and in what is made of both.
+_ON_POSTGRES = ("tokens are kept as they are", "the log takes out nothing", "a hint shows nearly all")
 
 PROOF = Proof(
     name="secrets",
@@ -62,13 +65,15 @@ PROOF = Proof(
     "and as base64, hex, percent and escaped text, in what the server has logged and printed, its files while it runs "
     "and behind its death, a backup, an export, every answer but the one that made it, refusals, the journal and the "
     "live stream, figures, the document, arguments of all processes, what commands print, hosts' configurations, an "
-    "agent's log and files. Token files of mode 0600 in the folder `agents` are where they belong. Each place must "
-    "hold a marker that is no secret, so that it is the place that is searched.",
-    engines=("sqlite",),
+    "agent's log and files; on PostgreSQL also in the files of the database and of its write-ahead log, in all rows, "
+    "and in the database's own log of every statement with its parameters. Token files of mode 0600 in the folder "
+    "`agents` are where they belong. Each place must hold a marker that is no secret, so that it is the place that is "
+    "searched.",
+    engines=("sqlite", "postgres"),
     unit="seats and persons",
-    sizes={"sqlite": 200},
-    control_sizes={"sqlite": 12},
-    controls={"sqlite": _CONTROLS},
+    sizes={"sqlite": 200, "postgres": 60},
+    control_sizes={"sqlite": 12, "postgres": 12},
+    controls={"sqlite": _CONTROLS, "postgres": tuple(each for each in _CONTROLS if each.name in _ON_POSTGRES)},
     run=run,
-    hostile=("used wrongly",),
+    hostile=("of them refused",),
 )

@@ -156,13 +156,14 @@ class _Judge:
         self._world.counts["delegations"] = len(rows)
 
     def _approvals(self) -> None:
+        """Each has ended once; whoever was told that it used one did, and nobody else."""
         ends, uses = self._told(_RULED), self._told(("APPROVAL_USED",))
         rows = self._rows("SELECT id, open, used_at, workspace_id FROM approvals")
         for id_, is_open, used_at, _ in rows:
             if ends[id_] != 1 - is_open:
                 self._fault("approvals that did not end once", f"{id_}: {ends[id_]} ends")
-            if uses[id_] != (used_at is not None):
-                self._fault("approvals used twice", f"{id_}: {uses[id_]}")
+            if uses[id_] != (used_at is not None) or self._book.used[id_] > uses[id_]:
+                self._fault("approvals used twice", f"{id_}: {uses[id_]}, told {self._book.used[id_]} times")
         for id_ in set(self._book.asked) - {row[0] for row in rows}:
             self._fault("accepted but missing", f"approval {id_}")
         self._world.counts["approvals"] = len(rows)

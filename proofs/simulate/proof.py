@@ -166,6 +166,28 @@ _CONTROLS = (
         by="pass",
         breaks="answered and yet not ended by it",
     ),
+    Control(
+        name="an approval that was used can be used",
+        file="approvals/writer.py",
+        line="if found is Usable.USED:",
+        by="if False:",
+        breaks="approvals used twice",
+    ),
+    Control(
+        name="what was said under a key is not recognised",
+        file="threads/writer.py",
+        line='turn = self._acts.turn(change, row.thread_id, texts, trigger="user", author=by, key=key)',
+        by='turn = self._acts.turn(change, row.thread_id, texts, trigger="user", author=by)',
+        breaks="said to a thread and not there once",
+    ),
+    Control(
+        name="chance is drawn, and not handed in",
+        file="messages/outcomes.py",
+        line="tries, bits = failures if counts else push.attempt, self._randomness.bits(turns.jitter_bits())",
+        by='tries, bits = failures if counts else push.attempt, int.from_bytes(__import__("os").urandom(2)) '
+        "% (1 << turns.jitter_bits())",
+        breaks="same seed, another journal",
+    ),
 )
 
 PROOF = Proof(
@@ -183,9 +205,10 @@ PROOF = Proof(
     "for what never comes; and the same seed plays the same game, to the last row of the journal.",
     engines=("sqlite",),
     unit="seeds",
-    sizes={"sqlite": 10_000, "postgres": 2_000},
-    control_sizes={"sqlite": 8, "postgres": 8},
-    controls={"sqlite": _CONTROLS, "postgres": _CONTROLS},
+    sizes={"sqlite": 10_000},
+    control_sizes={"sqlite": 8},
+    controls={"sqlite": _CONTROLS},
     run=run,
+    demands={"sqlite": {"events": 1_000_000}},
     faults=("deaths", "calls cut", "pushes failed", "pushes doubled", "clock jumps"),
 )

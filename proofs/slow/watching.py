@@ -14,7 +14,9 @@ from msgspec import Struct
 from websockets.frames import Frame, Opcode
 
 HEALTHY, SLUGGISH, STALLED = "healthy", "sluggish", "stalled"
-_READS_BYTES = 4096
+# What the system takes for one that does not read must not hide it. Segments are as small as they are on a network:
+# loopback's, of 64 KiB, do not fit into so small a window: the system would send one a probe, also to who reads.
+_READS_BYTES, _SEGMENT_BYTES = 32 << 10, 1460
 _PING = Frame(Opcode.PING, b"").serialize(mask=True)
 _PING_SECONDS = 0.25
 _NAP_SECONDS = (0.2, 0.7)
@@ -39,7 +41,8 @@ class Watcher(asyncio.Protocol):
     def __init__(self, port: int, token: str, kind: str, dice: Random) -> None:
         self._port = port
         self._token = token
-        self.kind = self.began_as = kind
+        self.began_as = kind
+        self.kind = HEALTHY if kind == SLUGGISH else kind
         self._dice = dice
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
@@ -57,8 +60,9 @@ class Watcher(asyncio.Protocol):
         """Comes, or comes back."""
         loop = asyncio.get_running_loop()
         line = socket.socket()
-        if self.kind != HEALTHY:  # what the system takes for it must not hide that it does not read
+        if self.began_as != HEALTHY:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _READS_BYTES)
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, _SEGMENT_BYTES)
         line.setblocking(False)
         await loop.sock_connect(line, ("127.0.0.1", self._port))
         await loop.create_connection(lambda: self, sock=line)
@@ -142,6 +146,11 @@ class Watcher(asyncio.Protocol):
     def is_asleep(self) -> bool:
         """Whether it reads nothing, until it is cut or woken."""
         return self._slept_at > 0
+
+    def begin_to_nod(self) -> None:
+        """It reads as fast as it can no more."""
+        self.kind = SLUGGISH
+        self._set_alarm()
 
     def stay_awake(self) -> None:
         """It does not fall asleep any more; who sleeps, sleeps on."""

@@ -1,7 +1,7 @@
 """Plays one machine: random operations on the product and on a model of it. What `prove state` starts, once for each.
 
-The machines are those of the tests (tests/rules, tests/delegations, tests/memory), with their models; here they are
-played longer, from the seed of the run, and counted. The name of the folder says which.
+The machines are those of the tests (tests/rules, delegations, memory, approvals, threads), with their models; here they
+are played longer, from the seed of the run, and counted. The name of the folder says which.
 """
 
 import contextlib
@@ -20,6 +20,9 @@ from molecule_core.ground.limits import Limits
 from proofs.harness.children import setting_of_this_child
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
+from tests.approvals.stage import ladder_on
+from tests.approvals.test_state_machine import LIMITS as FEW_APPROVALS
+from tests.approvals.test_state_machine import ApprovalMachine
 from tests.delegations.stage import stage_on
 from tests.delegations.test_state_machine import DelegationMachine
 from tests.engines import server_of
@@ -28,6 +31,7 @@ from tests.memory.world import world_on as memory_on
 from tests.rules.test_inbox_machine import InboxMachine, world_on
 from tests.rules.test_obligation_machine import ObligationMachine
 from tests.rules.test_tree_machine import TreeMachine
+from tests.threads.test_state_machine import TalkMachine, threads_on
 
 # A story has so many steps; then the next one begins with workspaces of its own.
 _STEPS_A_STORY = 30
@@ -56,6 +60,8 @@ def machine_of(name: str, setting: Setting) -> AbstractContextManager[Machine]:
         "delegations": lambda: on(stage_on(*place), DelegationMachine),
         "keys": lambda: on(memory_on(*place, Limits(memory_keys=MOST, retention_batch=BATCH)), KeyMachine),
         "tree": _tree,
+        "threads": lambda: on(threads_on(*place), TalkMachine),
+        "approvals": lambda: on(ladder_on(*place, FEW_APPROVALS), ApprovalMachine),
     }
     return kinds[name]()
 

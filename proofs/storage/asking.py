@@ -16,7 +16,7 @@ from proofs.harness.office import LIMITS, Office
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Verdict
 from proofs.storage.deeds import Crew, Deed, Model
-from proofs.storage.judging import DELEGATIONS, judge
+from proofs.storage.judging import TABLES, judge
 from tests.clocks import FakeClock
 
 _BACK_SECONDS = 5.0
@@ -26,7 +26,7 @@ FAULTS = "faults"
 """The figure that is the sum of all that befell the server, whatever engine its store has."""
 _REFUSED = 503
 # They talk on and on, which is what the limits of chains are there to stop.
-_ENDLESS = replace(LIMITS, chain_hops=10**9, chain_messages=10**9, pingpong=10**9)
+_ENDLESS = replace(LIMITS, chain_hops=10**9, chain_messages=10**9, pingpong=10**9, approvals_open=10**9)
 
 
 class Lost(Exception):
@@ -92,7 +92,7 @@ class Asking:
     async def verdict(self, more: dict[str, int]) -> Verdict:
         """What the store holds that is left, against what was answered."""
         ledger = await read_ledger(self._setting)
-        (delegations,), _ = await read_tables(self._setting, (DELEGATIONS,))
+        tables, _ = await read_tables(self._setting, TABLES)
         figures = {FAULTS: self.faults.total(), **self.faults, "answered 503": self._refused}
         figures |= {"slowest return ms": round(self._slowest * 1000), **self.model.done, **more}
-        return Verdict({**figures}, judge(self.model, ledger, delegations), self.model.notes)
+        return Verdict({**figures}, judge(self.model, ledger, tables), self.model.notes)

@@ -9,6 +9,7 @@ from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.storage.asking import FAULTS
+from proofs.storage.deeds import KINDS
 
 
 async def run(setting: Setting) -> Verdict:
@@ -61,9 +62,9 @@ _ON_POSTGRES = (
     Control(
         name="the journal is written in a transaction of its own",
         file="store/postgres.py",
-        line='append = self._queries["append_event"]',
-        by='append = (self._queries["append_event"], await connection.execute("COMMIT; BEGIN"), '
-        "await asyncio.sleep(0.02))[0]",
+        line='await self._put(connection, "append_event", lines)',
+        by='await connection.execute("COMMIT; BEGIN"), await asyncio.sleep(0.02), '
+        'await self._put(connection, "append_event", lines)',
         breaks="half-done commands",
     ),
     Control(
@@ -84,19 +85,23 @@ _ON_POSTGRES = (
 
 PROOF = Proof(
     name="storage",
-    shows="Six workspaces send, write to their users, give and take back tasks, claim and acknowledge, all at once on "
-    "a whole server in one process. On SQLite, while somebody else holds its file, while the file may have no more "
-    "pages, and while the call 1, 2, 3, ... of the disk since the last fault fails (a read or write, now and then a "
-    "sync; a fifth of the times each one after it too), and the first syncs by themselves. On PostgreSQL, while all "
-    "connections are cut at some moment, and while the server, which waits for its disk, is stopped at once and "
-    "recovers. Whoever had 503 asks again under the same id. What had a 2xx is there, once; no command is there by "
-    "halves, no number is left out; nothing but 2xx and 503 is answered; and within five seconds behind each fault "
-    "everybody is served.",
+    shows="Six workspaces send, write to their users, give and take back tasks, claim and acknowledge, ask for "
+    "leave and withdraw, begin and close threads, note memories and put values, all at once on a whole server in one "
+    "process. On SQLite, while somebody else holds its file, while the file may have no more pages, and while the "
+    "call 1, 2, 3, ... of the disk since the last fault fails (a read or write, now and then a sync; a fifth of the "
+    "times each one after it too), and the first syncs by themselves. On PostgreSQL, while all connections are cut "
+    "at some moment, and while the server, which waits for its disk, is stopped at once and recovers. Whoever had "
+    "503 asks again under the same id. What had a 2xx is there, once; no command is there by halves, no number is "
+    "left out; nothing but 2xx and 503 is answered; and within five seconds behind each fault everybody is served.",
     engines=("sqlite", "postgres"),
     unit="calls of the disk that fail, or times that all connections are cut",
     sizes={"sqlite": 500, "postgres": 500},
     control_sizes={"sqlite": 20, "postgres": 100},
     controls={"sqlite": _CONTROLS, "postgres": _ON_POSTGRES},
     run=run,
+    demands={
+        "sqlite": {"full": 50, "busy": 1_000, "I/O errors": 500, **dict.fromkeys(KINDS, 1)},
+        "postgres": {"connections cut": 200, "servers stopped": 10, **dict.fromkeys(KINDS, 1)},
+    },
     faults=(FAULTS,),
 )

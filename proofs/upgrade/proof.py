@@ -15,7 +15,7 @@ from proofs.harness.controls import Control
 from proofs.harness.settings import START_SECONDS, Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.upgrade.opening import TRY_AGAIN
-from tests.engines import Engine
+from tests.engines import ENGINES, Engine
 from tests.store.released import (
     RELEASED,
     Rows,
@@ -243,5 +243,6 @@ PROOF = Proof(
         ),
     },
     run=run,
+    demands={engine: {"kills": _KILLS * len(RELEASED)} for engine in ENGINES},
     faults=("kills",),
 )

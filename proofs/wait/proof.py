@@ -63,15 +63,53 @@ _CONTROLS = (
         by="return Waited(states, done > 0)",
         breaks="ended for nothing",
     ),
+    Control(
+        name="a lost source is no error",
+        file=_WAITING,
+        line="refusal = None if lost is None else SourceLost(target=lost.thread_id, outcome=lost.outcome)",
+        by="refusal = None",
+        breaks="lost sources told as no error",
+    ),
+    Control(
+        name="who is gone is taken for one at work",
+        file="threads/rules.py",
+        line='outcome: Outcome = "source_lost" if each in known else "unknown"',
+        by='outcome: Outcome = "timed_out"',
+        breaks="lost sources not named",
+    ),
+    Control(
+        name="who was closed has come to its end",
+        file="threads/fold.py",
+        line='"end_status": "shutdown",',
+        by='"end_status": "completed",',
+        breaks="ends told as another end",
+    ),
+    Control(
+        name="bells are rung half a second late",
+        file="store/wakeups.py",
+        line="slot = math.ceil((self._clock.monotonic() + seconds) * _SLOTS_A_SECOND)",
+        by="slot = math.ceil((self._clock.monotonic() + seconds) * _SLOTS_A_SECOND) + 5",
+        breaks="open 100 ms behind the deadline",
+    ),
+    Control(
+        name="a wait lasts no longer than a request",
+        file=_WAITING,
+        line="is_late = self._left(thread, call) <= 0",
+        by="is_late = True",
+        breaks="ended before the deadline",
+    ),
 )
 
 PROOF = Proof(
     name="wait",
     shows="Trees of agents on a whole server in one process (all routes and guards; only the socket is missing). While "
-    "a root begins to wait for some of its agents, for any or for all, once or twice under one name, those end or are "
-    "closed, and the user speaks, in an order that chance gives; one may have ended, and been told of, before. Time "
-    "stands still: who has something to hear is woken without it, who has not sleeps until its deadline, the answer "
-    "is the one that it should be, and a second wait is told no end again.",
+    "a root begins to wait for some of its agents, for any or for all, once or twice under one name, in an order that "
+    "chance gives, two in five of those that work end, one in ten is closed, one in ten is gone with all that was "
+    "known of it, and the user may speak; one may have ended, and been told of, before. Time stands still: who has "
+    "something to hear is woken without it. Then it passes: who has nothing to hear sleeps until its deadline, of 8 to "
+    "30 seconds, and no longer than a tenth of a second past it. The answer is the one that it should be: each end "
+    "once and as it was, who was closed as shut down, who is gone as lost, and as an error to who waited for it alone. "
+    "A second wait is told no end again.",
     engines=("sqlite", "postgres"),
     unit="games",
     sizes={"sqlite": 10_000, "postgres": 2_000},

@@ -1,8 +1,8 @@
 """Agents that wait for each other on a whole server in this process: what `prove wait` starts.
 
-Each game is a tree of its own: some of its agents end, some are closed, the user may speak, and all of that happens
-while its root begins to wait, in an order that chance gives. Time stands still until all is quiet: who has something to
-hear hears it then, and who has not hears it from the clock.
+Each game is a tree of its own: some of its agents end, some are closed, some are gone with all that was known of them,
+the user may speak, and all of that happens while its root begins to wait, in an order that chance gives. Time stands
+still until all is quiet: who has something to hear hears it then, and who has not hears it from the clock.
 """
 
 import asyncio
@@ -14,10 +14,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from molecule_core.ground.clock import others_first
+from molecule_core.store.pruning import deletion
+from molecule_core.store.queries import Params
+from molecule_core.threads.pruning import _WITH_A_THREAD
 from proofs.harness.children import as_a_child
 from proofs.harness.office import ADMIN_TOKEN, LIMITS, Office
 from proofs.harness.settings import Setting
-from proofs.harness.verdicts import Verdict
+from proofs.harness.verdicts import Figure, Verdict
 from tests.clocks import FakeClock
 
 _MANY = 10**9
@@ -25,11 +28,30 @@ _MANY = 10**9
 _MANY_TURNS = 1_000
 _LIMITS = replace(LIMITS, thread_spawns_per_minute=_MANY, thread_lease_seconds=_MANY)
 _SIDE_BY_SIDE = 50
-_MOST_AGENTS, _MOST_PAUSES, _MOST_NOTES = 4, 12, 5
-_SHORT, _LONG = 5, 20
+_MOST_AGENTS, _MOST_PAUSES, _MOST_REFUSALS = 4, 12, 3
+_SHORT = 5
+# Within one request, over a whole tenth of a second, and longer than a request is held.
+_WAIT_SECONDS = (8.0, 20.03, 30.27)
+_LATE_SECONDS = 0.1
+# Of agents that are at work: to end, to be closed, to be gone at once, or once all is quiet; the others go on working.
+_ENDS, _CLOSES, _GOES, _LEAVES = 0.4, 0.5, 0.55, 0.6
 # A wait that is rung answers at once; how long nobody would wait for it on a slow machine.
 _STALL_SECONDS, _CONTROL_SECONDS = 60.0, 1.5
-_LATER = 10
+LOST, IDLE, EARLY, OPEN = (
+    "lost wake-ups",
+    "ended for nothing",
+    "ended before the deadline",
+    "open 100 ms behind the deadline",
+)
+TWICE, NO_END, OTHER, WRONG = (
+    "two answers for one call",
+    "ends that were none, or told before",
+    "ends told as another end",
+    "not the end that it had",
+)
+UNNAMED, NO_ERROR = "lost sources not named", "lost sources told as no error"
+_OF_LOST = ("told of a lost one", "told of an error")
+ZEROS = (LOST, IDLE, EARLY, OPEN, TWICE, NO_END, OTHER, WRONG, UNNAMED, NO_ERROR)
 
 Item = dict[str, Any]
 
@@ -37,19 +59,26 @@ Item = dict[str, Any]
 class Game:
     """One tree, and what happens in it."""
 
-    def __init__(self, office: Office, seat: tuple[str, str], dice: Random) -> None:
+    def __init__(self, office: Office, clock: FakeClock, seat: tuple[str, str], dice: Random) -> None:
         self._office = office
+        self._clock = clock
         self._seat, self._token = seat
         self.dice = dice
         self.root: Item = {}
         self.agents: list[Item] = []
         self.reported = set[str]()
         self.ended = set[str]()
+        self.closed = set[str]()
+        self.gone = set[str]()
+        self._leaving: list[Item] = []
+        self._gone_before = set[str]()
         self.is_heard = False
         self.mode = dice.choice(("any", "all"))
+        self.seconds = dice.choice(_WAIT_SECONDS)
         self.targets: list[str] = []
         self.waiting: list[asyncio.Task[Item]] = []
-        self.notes: list[str] = []
+        self.refusals: list[str] = []
+        self.took = list[float]()
 
     async def _post(self, thread: Item, path: str, **body: Any) -> Item:
         found: Item = await self._office.tell(self._token, "POST", f"/threads/{thread['id']}{path}", body)
@@ -86,9 +115,10 @@ class Game:
         self.waiting = [asyncio.ensure_future(self._waits(f"w{name}")) for name in names]
         acts = []
         for each in self.agents:
-            lot = self.dice.random()
-            if each["id"] not in self.ended and lot < 0.5:
-                acts.append(self._soon(self._ends(each) if lot < 0.4 else self._closes(each)))
+            lot = 1.0 if each["id"] in self.ended else self.dice.random()
+            fates = ((_ENDS, self._ends), (_CLOSES, self._closes), (_GOES, self._goes), (_LEAVES, self._leaves))
+            act = next((act for share, act in fates if lot < share), None)
+            acts += [self._soon(act(each))] if act is not None else []
         acts += [self._soon(self._speaks())] if self.dice.random() < 0.2 else []
         self.dice.shuffle(acts)
         await asyncio.gather(*acts)
@@ -99,14 +129,20 @@ class Game:
         await work
 
     async def _waits(self, call_id: str) -> Item:
-        """Waits as an engine does: as long as it goes on, the same call again."""
+        """Waits as an engine does: as long as it goes on, the same call again; also when it was told of an error."""
         for _ in range(self.dice.randrange(_MOST_PAUSES)):
             await others_first()
-        call = {"call_id": call_id, "targets": self.targets, "mode": self.mode, "timeout": _LONG}
-        while True:
-            told: Item = (await self._post(self.root, "/agents/wait", **call))["call"]
-            if told["status"] != "inProgress":
-                return told
+        call = {"call_id": call_id, "targets": self.targets, "mode": self.mode, "timeout": self.seconds}
+        where, began, refusals = f"/threads/{self.root['id']}/agents/wait", self._clock.monotonic(), 0
+        while refusals < _MOST_REFUSALS:
+            status, answer = await self._office.ask(self._token, "POST", where, call)
+            if status >= 400:
+                refusals += 1
+                self.refusals.append(answer["code"])
+            elif answer["call"]["status"] != "inProgress":
+                self.took.append(self._clock.monotonic() - began)
+                return dict(answer["call"])
+        return {"status": "refused", "agents": []}
 
     async def _ends(self, agent: Item) -> None:
         where = f"/turns/{agent['turn']}/end"
@@ -116,6 +152,22 @@ class Game:
     async def _closes(self, agent: Item) -> None:
         await self._post(agent, "/close")
         self.ended.add(agent["id"])
+        self.closed.add(agent["id"])
+
+    async def _goes(self, agent: Item) -> None:
+        """Everything that is known of it is taken, as retention takes it; nobody is rung by that."""
+        rows: list[tuple[str, Params]] = [(name, {"thread_id": agent["id"]}) for name in _WITH_A_THREAD]
+        await self._office.server.store.run(deletion("", rows))
+        self.gone.add(agent["id"])
+
+    async def _leaves(self, agent: Item) -> None:
+        self._leaving.append(agent)
+
+    async def go_on(self) -> None:
+        """What happens while those sleep who have nothing to hear."""
+        for agent in self._leaving:
+            await self._goes(agent)
+        self._leaving = []
 
     async def _speaks(self) -> None:
         await self._office.tell(ADMIN_TOKEN, "POST", f"/threads/{self.root['id']}/turns", {"input": "Listen"})
@@ -129,26 +181,70 @@ class Game:
         return (self.ended & set(self.targets)) - self.reported
 
     @property
+    def lost(self) -> set[str]:
+        """Targets that are gone."""
+        return self.gone & set(self.targets)
+
+    @property
     def is_over(self) -> bool:
-        """Whether nobody should wait any more."""
-        return self.is_heard or (bool(self.news) if self.mode == "any" else self.news == set(self.targets))
+        """Whether nobody should wait any more. Who is gone rings nobody; a wait that begins behind that sees it."""
+        return self.is_heard or self._is_enough(self.news | (self.lost & self._gone_before))
+
+    @property
+    def may_be_over(self) -> bool:
+        """Whether a wait may have ended: it sees who is gone when something else lets it look."""
+        return self.is_heard or self._is_enough(self.news | self.lost)
+
+    def _is_enough(self, done: set[str]) -> bool:
+        return bool(done) if self.mode == "any" else done == set(self.targets)
+
+    def forget(self) -> None:
+        """What was seen of the first wait, before the second."""
+        self.mode, self.is_heard = "any", False
+        self.refusals, self.took, self._gone_before = [], [], {*self.gone}
 
     def judge(self, told: list[Item]) -> Counter[str]:
-        """What is wrong with the answers of the first wait, which are one."""
+        """What is wrong with the answers of a wait, which are one."""
         found, first = Counter[str](), told[0]
-        found["two answers for one call"] += sum(each != first for each in told)
-        ends = {each["thread_id"] for each in first["agents"] if each.get("outcome") in ("ended", "interrupted")}
-        found["ends that were none, or told before"] += len(ends - self.news)
-        found["not the end that it had"] += first["status"] != self._meant(ends) or (
-            first.get("timed_out", False) is not (not ends and not self.is_heard)
-            and not (self.mode == "all" and not self.is_over)
-        )
+        found[TWICE] += sum(each != first for each in told)
+        said = {each["thread_id"]: each for each in first["agents"]}
+        ends = {name for name, each in said.items() if each.get("outcome") in ("ended", "interrupted")}
+        lost = {name for name, each in said.items() if each.get("outcome") in ("source_lost", "unknown")}
+        found[NO_END] += len(ends - self.news)
+        found[OTHER] += sum(not self._is_told_right(said[name]) for name in ends & self.news)
+        found[UNNAMED] += len(lost - self.lost)
+        if first["status"] == "failed" or self.refusals:
+            found[NO_ERROR] += not self._is_told_as_error(first)
+        else:
+            found[NO_ERROR] += self._is_of_one(lost)
+            found[WRONG] += not self._is_its_end(first, ends | lost)
+            # At its deadline all was quiet for long: what had come of each was to be seen.
+            found[UNNAMED] += len(self.lost - lost) if first.get("timed_out") else 0
+            found[NO_END] += len(self.news - ends) if first.get("timed_out") else 0
         self.reported |= ends
         return found
 
-    def _meant(self, ends: set[str]) -> str:
-        enough = bool(ends) if self.mode == "any" else ends == set(self.targets)
-        return "interrupted" if self.is_heard and not enough else "completed"
+    def _is_told_right(self, said: Item) -> bool:
+        """Whether what is said of an end is how that agent ended."""
+        is_closed = said["thread_id"] in self.closed
+        meant = ("ended", "shutdown", None) if is_closed else ("ended", "completed", "found it")
+        return (said["outcome"], said["status"], said.get("message")) == meant
+
+    def _is_told_as_error(self, first: Item) -> bool:
+        """Who waited for one alone, and it is gone: one was refused, and the call stands in the log as failed."""
+        codes = {"no_such_agent"} if self._gone_before else {"no_such_agent", "source_lost"}
+        is_refused = bool(self.refusals) and set(self.refusals) <= codes
+        return is_refused and first["status"] == "failed" and self._is_of_one(self.lost)
+
+    def _is_of_one(self, lost: set[str]) -> bool:
+        """Whether one agent alone was waited for, and it is lost."""
+        return len(self.targets) == 1 and lost == {*self.targets}
+
+    def _is_its_end(self, first: Item, done: set[str]) -> bool:
+        is_enough = self._is_enough(done)
+        meant = "interrupted" if self.is_heard and not is_enough else "completed"
+        is_late = not is_enough and not self.is_heard
+        return first["status"] == meant and first.get("timed_out", False) is is_late
 
     async def waits_again(self) -> Item:
         """Another wait of the root, which has read what the user has said: no end is told twice."""
@@ -183,14 +279,14 @@ class Waiters:
         seat = made["id"], made["connection"]["auth_token"]
         for first in range(0, self._setting.size, _SIDE_BY_SIDE):
             numbers = range(first, min(first + _SIDE_BY_SIDE, self._setting.size))
-            await self._play([Game(self._office, seat, self._setting.dice("game", each)) for each in numbers])
+            dices = [self._setting.dice("game", each) for each in numbers]
+            await self._play([Game(self._office, self._clock, seat, dice) for dice in dices])
         await self._office.server.close()
-        zeros = ("lost wake-ups", "ended for nothing", "open behind the deadline", "two answers for one call")
-        more = ("ends that were none, or told before", "not the end that it had")
-        shown = ("games", "woken", "timed out", "interrupted by the user", "blocked though one was told before")
-        return Verdict(
-            {name: self.counts[name] for name in shown}, {name: self.faults[name] for name in (*zeros, *more)}
-        )
+        shown = ("games", "woken", "timed out", "interrupted by the user", "told of the closing of one", *_OF_LOST)
+        figures: dict[str, Figure] = {
+            name: self.counts[name] for name in (*shown, "blocked though one was told before")
+        }
+        return Verdict(figures, {name: self.faults[name] for name in ZEROS})
 
     async def _play(self, games: list[Game]) -> None:
         await asyncio.gather(*(each.set_up() for each in games))
@@ -200,7 +296,7 @@ class Waiters:
             self._count(each)
             self.faults += each.judge([task.result() for task in each.waiting])
         for each in whole:
-            each.mode, each.is_heard = "any", False
+            each.forget()
             each.waiting = [asyncio.ensure_future(each.waits_again())]
         for each in await self._come_to_their_end(whole):
             self.faults += each.judge([task.result() for task in each.waiting])
@@ -211,6 +307,9 @@ class Waiters:
         self.counts["woken"] += told["status"] == "completed" and not told.get("timed_out")
         self.counts["timed out"] += bool(told.get("timed_out"))
         self.counts["interrupted by the user"] += told["status"] == "interrupted"
+        self.counts["told of the closing of one"] += any(each["status"] == "shutdown" for each in told["agents"])
+        self.counts["told of a lost one"] += any(each.get("outcome") == "source_lost" for each in told["agents"])
+        self.counts["told of an error"] += "source_lost" in game.refusals
         known = game.reported & set(game.targets)
         self.counts["blocked though one was told before"] += bool(known) and not game.news
 
@@ -218,24 +317,30 @@ class Waiters:
         """Those that have something to hear hear it now; the clock tells the others. Those that came to an end."""
         rung = [task for each in games if each.is_over for task in each.waiting]
         _, lost = await asyncio.wait(rung, timeout=self._patience) if rung else (set(), set())
-        self.faults["lost wake-ups"] += len(lost)
-        still = [task for each in games if not each.is_over for task in each.waiting]
-        await self._asleep(len(still) + len(lost))
-        self.faults["ended for nothing"] += sum(task.done() for task in still)
-        for _ in range(_LONG + 1):
-            await self._clock.advance(1)
-        late = [task for task in (*still, *lost) if not task.done()]
-        open_still = set(late)
-        # Who is looking while the clock is moved sleeps until a little later; no clock stands still behind it.
-        for _ in range(_LATER):
-            if open_still:
-                _, open_still = await asyncio.wait(open_still, timeout=self._patience / _LATER)
-                await self._clock.advance(1)
-        self.faults["open behind the deadline"] += len(open_still)
-        for task in open_still:
-            task.cancel()
-        await asyncio.gather(*open_still, return_exceptions=True)
-        return [each for each in games if not any(task in open_still for task in each.waiting)]
+        self.faults[LOST] += len(lost)
+        still = {task: each for each in games if not each.is_over for task in each.waiting}
+        await self._asleep([*still, *lost])
+        self.faults[IDLE] += sum(task.done() and not each.may_be_over for task, each in still.items())
+        await asyncio.gather(*(each.go_on() for each in games))
+        quiet = self._clock.monotonic()
+        for seconds in _WAIT_SECONDS:
+            due = {task for each in games if each.seconds == seconds for task in each.waiting if not task.done()}
+            await self._pass_until(quiet + seconds + _LATE_SECONDS)
+            # From here on the clock stands still: who is open has nothing more to wait for.
+            _, late = await asyncio.wait(due, timeout=self._patience) if due else (set(), set())
+            self.faults[OPEN] += len(late)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        whole = [each for each in games if not any(task.cancelled() for task in each.waiting)]
+        idle = [each for each in whole if not each.may_be_over]
+        self.faults[EARLY] += sum(0 < took < each.seconds for each in idle for took in each.took)
+        return whole
+
+    async def _pass_until(self, end: float) -> None:
+        """Lets time pass, second by second: whatever else is due meanwhile comes in its turn."""
+        while (left := round(end - self._clock.monotonic(), 3)) > 0:
+            await self._clock.advance(min(left, 1.0))
 
     async def _come_to_rest(self) -> None:
         """How many of the server's own workers sleep when nothing is to be done."""
@@ -243,12 +348,12 @@ class Waiters:
             await others_first()
         self._workers = self._office.server.wakeups.asleep
 
-    async def _asleep(self, count: int) -> None:
-        """Until so many wait beside the server's own workers, or for so long that they never will."""
+    async def _asleep(self, tasks: list[asyncio.Task[Item]]) -> None:
+        """Until those that go on wait beside the server's own workers, or for so long that they never will."""
         wakeups = self._office.server.wakeups
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._patience):
-                while wakeups.asleep < self._workers + count:
+                while wakeups.asleep < self._workers + sum(not task.done() for task in tasks):
                     await others_first()
 
 

@@ -12,6 +12,8 @@ from proofs.crew.book import Book
 from proofs.crew.company import Company
 from proofs.crew.givers import Givers
 from proofs.crew.judging import judge_all, patience
+from proofs.crew.mistakes import POSTGRES_ANSWERS_FIRST, STALE_ACK
+from proofs.crew.nouns import LIMITS, Nouns
 from proofs.harness.controls import Control
 from proofs.harness.serving import ServerProcess
 from proofs.harness.settings import Proof, Setting
@@ -29,7 +31,7 @@ class Fleet:
     """Several servers of one store. Keeps what `serving.Place` promises."""
 
     def __init__(self, setting: Setting) -> None:
-        self.servers = [ServerProcess(setting) for _ in range(SERVERS)]
+        self.servers = [ServerProcess(setting, LIMITS) for _ in range(SERVERS)]
         for place, server in enumerate(self.servers):
             server.port += place  # the dice of a setting give all of them the same one
         self.up = asyncio.Event()
@@ -112,32 +114,37 @@ async def run(setting: Setting) -> Verdict:
     fleet, book = Fleet(setting), Book()
     company = Company(setting, fleet, book)
     givers = Givers(setting, fleet, company, book)
+    nouns = Nouns(setting, fleet, book)
     try:
         await fleet.start()
         await company.found(inboxes=INBOXES, senders=SENDERS)
         await givers.found()
+        await nouns.found()
         company.begin(agents=AGENTS)
         givers.begin()
-        await asyncio.gather(_kill(setting, fleet, company, givers, book), _freeze(setting, fleet, book))
-        await asyncio.gather(company.finish(_STALL_SECONDS), givers.finish(patience(setting)))
+        nouns.begin()
+        await asyncio.gather(_kill(setting, fleet, company, givers, nouns, book), _freeze(setting, fleet, book))
+        seconds = patience(setting)
+        await asyncio.gather(company.finish(_STALL_SECONDS), givers.finish(seconds), nouns.finish(seconds))
         codes = await fleet.stop()
     finally:
         await fleet.kill()
         await givers.doers.close()
     if any(codes):
         book.fault("unclean ends", f"exit codes {codes}")
-    verdict = await judge_all(setting, book, givers, fleet)
+    verdict = await judge_all(setting, book, givers, fleet, nouns)
     verdict.figures = {"servers": SERVERS, "freezes": fleet.freezes, **verdict.figures}
     return verdict
 
 
-async def _kill(setting: Setting, fleet: Fleet, company: Company, givers: Givers, book: Book) -> None:
+async def _kill(setting: Setting, fleet: Fleet, company: Company, givers: Givers, nouns: Nouns, book: Book) -> None:
     dice = setting.dice("kills")
     for number in range(setting.size):
         if dice.random() < 0.5:
             await _moment(book, "begun", dice.randint(1, _MOST_PROGRESS))
             await company.kill_agent(dice.randrange(AGENTS), number + 1)
             await givers.kill_doer(dice.randrange(1 << 16))
+            await nouns.kill_one(dice.randrange(1 << 16))
         await _moment(book, dice.choice(_MOMENTS), dice.randint(1, _MOST_PROGRESS))
         await fleet.kill_one(dice)
 
@@ -158,26 +165,27 @@ async def _moment(book: Book, kind: str, count: int) -> None:
 PROOF = Proof(
     name="workers",
     shows="Three `molecule serve` on one PostgreSQL, started at once on an empty database; eight senders, eight "
-    "agents on four inboxes and four watchers, four givers of tasks and four agents that do them use all "
-    "three, each connection any of them. Servers are killed with SIGKILL at random moments and started again, "
-    "and others are frozen for five seconds (longer than a lease) and thawed, so that zombies go on with what "
-    "they held. All that `kill9` counts holds: nothing accepted is missing, doubled or out of order; each "
-    "claim is handed out once under each attempt and never while its lease runs; a late ack is refused; each "
-    "task is acted on once under each attempt, and ends once.",
+    "agents on four inboxes and four watchers, four givers of tasks and four agents that do them, and those of "
+    "`kill9` who remember, ask for leave and speak to threads, use all three, each connection any of them. Servers "
+    "are killed with SIGKILL at random moments and started again, and others are frozen for five seconds (longer "
+    "than a lease) and thawed, so that zombies go on with what they held. All that `kill9` counts holds: nothing "
+    "accepted is missing, doubled or out of order; each claim is handed out once under each attempt and never "
+    "while its lease runs; an ack of an earlier attempt is refused, whether it comes late by itself or is sent on "
+    "purpose by whoever was handed a message again; each task is acted on once under each attempt, and ends once.",
     engines=("postgres",),
     unit="kills",
     sizes={"postgres": 100},
     control_sizes={"postgres": 8},
     controls={
-        "sqlite": (),
         "postgres": (
             Control(
                 name="no lock: processes decide on one inbox side by side",
                 file="store/postgres.py",
                 line='''_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"''',
                 by='''_BEGIN = "BEGIN; SELECT n FROM unnest('{...}'::bigint[]) AS n"''',
-                breaks="refused",
+                breaks="handed twice under one attempt",
             ),
+            STALE_ACK,
             Control(
                 name="a lease protects nothing",
                 file="messages/queries.sql",
@@ -185,8 +193,10 @@ PROOF = Proof(
                 by="AND (h.seq IS NULL OR h.acked_at IS NULL OR h.lease_until <= :now)",
                 breaks="handed on while it was held",
             ),
+            POSTGRES_ANSWERS_FIRST,
         ),
     },
     run=run,
-    faults=("kills", "freezes", "agent kills"),
+    demands={"postgres": {"late acks refused": 100}},
+    faults=("kills", "freezes", "clients that died"),
 )

@@ -25,6 +25,7 @@ from molecule_core.edges.canvas import CanvasEdge
 from molecule_core.edges.chains import ChainEdge
 from molecule_core.edges.connect import ConnectEdge
 from molecule_core.edges.conversing import ThreadEdges
+from molecule_core.edges.crowd import Crowd
 from molecule_core.edges.delegated import Delegated
 from molecule_core.edges.delegations import DelegationEdge
 from molecule_core.edges.delivery import DeliveryEdge
@@ -140,7 +141,7 @@ class Server(Standing):
         self._first_org = first_org
         self.version = VERSION
         self._tracing = tracing or tracing_to(settings.otel_endpoint, environment(), self.version)
-        self.registry = Registry()
+        self.registry, self.crowd = Registry(), Crowd(self._clock)
         self.instructed = InstructionMeter(RUNTIMES, (CLAUDE_CODE, CODEX, GENERIC))
         self._wire(admin_token)
         self._timers = Timers(self.store, self._clock, self.wakeups)

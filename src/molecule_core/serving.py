@@ -4,79 +4,105 @@ Above: the command line. Below: `server`, `edges/protocol.py`.
 """
 
 import asyncio
-import contextlib
+import errno
 import gc
+import logging
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
-import uvicorn
 
-from molecule_core.edges.protocol import connection_class
+from molecule_core.edges.protocol import Connection
 from molecule_core.ground import machine
+from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.limits import SPARE_FILES
 from molecule_core.server import Server
 
+# Who has come and is not taken yet waits in the system's queue.
+_BACKLOG = 2048
+# A hung handler must not hold up the end.
+_GRACE_SECONDS = 5.0
+_log = logging.getLogger("molecule.serving")
 
-class HttpServer(uvicorn.Server):
-    """uvicorn, but a signal lets held requests end at once, and the process then ends with exit code 0."""
 
-    def __init__(self, config: uvicorn.Config, server: Server) -> None:
-        super().__init__(config)
+class HttpServer:
+    """The listener of an opened server. A stop lets held requests end at once, and the others after their answer."""
+
+    def __init__(self, server: Server) -> None:
         self.listening = asyncio.Event()
+        self.grace_seconds: float | None = _GRACE_SECONDS
+        """How long those who are connected may hold up the end; None: as long as they are."""
         self._molecule = server
+        self._crowd = server.crowd
+        # Where fewer files may be open than connections are allowed, the later ones get their 503 all the same.
+        fewer = min(server.settings.limits.connections, max(1, machine.open_files_limit() - SPARE_FILES))
+        self._limits = msgspec.structs.replace(server.settings.limits, connections=fewer)
         self._ready: Callable[[Server], Awaitable[None]] | None = None
+        self._stopping, self._hurried = asyncio.Event(), asyncio.Event()
 
     def when_listening(self, ready: Callable[[Server], Awaitable[None]]) -> None:
         """What to do once the server listens."""
         self._ready = ready
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begins to listen."""
-        await super().startup(sockets)
+    async def serve(self, sockets: Sequence[socket.socket] = ()) -> None:
+        """Serves until it is stopped, on sockets that are bound already or where the settings say. Raises
+        BadSettings: one cannot listen there."""
+        listeners = [await self._listen(sock=each) for each in sockets] or [await self._listen_as_set()]
+        for host, port, *_ in (each.getsockname() for listener in listeners for each in listener.sockets):
+            _log.info("listening on http://%s:%d", f"[{host}]" if ":" in host else host, port)
         self.listening.set()
         if self._ready is not None:
             await self._ready(self._molecule)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Signals are taken by `serve`; uvicorn would raise them again once it has ended."""
-        yield
+        await self._stopping.wait()
+        _log.info("shutting down")
+        for each in listeners:
+            each.close()
+        for connection in list(self._crowd.connections):
+            connection.shutdown()
+        await self._until_all_gone()
 
     def stop(self) -> None:
         """Begins to end; a second call does not wait for anybody."""
-        self.force_exit = self.should_exit
-        self.should_exit = True
+        if self._stopping.is_set():
+            self._hurried.set()
+        self._stopping.set()
         self._molecule.wakeups.close()
 
+    async def _listen_as_set(self) -> asyncio.Server:
+        settings = self._molecule.settings
+        try:
+            return await self._listen(host=settings.host, port=settings.port)
+        except OSError as error:
+            raise cannot_listen(settings.host, settings.port, error) from None
 
-def http_server(server: Server) -> HttpServer:
-    """The listener of an opened server, not yet listening."""
-    settings = server.settings
-    # Where fewer files may be open than connections are allowed, the later ones get their 503 all the same.
-    fewer = min(settings.limits.connections, max(1, machine.open_files_limit() - SPARE_FILES))
-    limits = msgspec.structs.replace(settings.limits, connections=fewer)
-    config = uvicorn.Config(
-        _no_asgi,
-        host=settings.host,
-        port=settings.port,
-        http=connection_class(server.app, limits),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=5,  # a hung handler must not hold up the shutdown
-    )
-    return HttpServer(config, server)
+    async def _listen(self, **where: object) -> asyncio.Server:
+        made = asyncio.get_running_loop().create_server(self._connection, backlog=_BACKLOG, **where)  # type: ignore[call-overload]
+        server: asyncio.Server = await made
+        return server
+
+    def _connection(self) -> Connection:
+        return Connection(self._molecule.app, self._limits, self._crowd)
+
+    async def _until_all_gone(self) -> None:
+        """Whoever is being answered gets the answer, for a while."""
+        waits = [asyncio.ensure_future(each) for each in (self._crowd.gone(), self._hurried.wait())]
+        done, _ = await asyncio.wait(waits, timeout=self.grace_seconds, return_when=asyncio.FIRST_COMPLETED)
+        for each in waits:
+            each.cancel()
+        if not done:
+            late = len(self._crowd.tasks)
+            _log.error("%d requests were not answered in %g s; they are given up", late, self.grace_seconds)
+        for task in list(self._crowd.tasks):
+            task.cancel()
 
 
-async def _no_asgi(scope: dict[str, Any], _receive: object, _send: object) -> None:
-    """Stands where uvicorn wants an ASGI application: requests never leave our own connection class."""
-    raise LookupError(scope["type"])
+def cannot_listen(host: str, port: int, error: OSError) -> BadSettings:
+    """Says what to do about an address that one cannot listen on."""
+    if error.errno == errno.EADDRINUSE:
+        return BadSettings(reason=f"port {port} is in use; stop what runs there, or choose another one with --port")
+    why = error.strerror or error
+    return BadSettings(reason=f"one cannot listen on {host}:{port} ({why}); choose another --host or --port")
 
 
 async def serve(
@@ -88,7 +114,7 @@ async def serve(
     what it does is done while the server still serves. A second signal does not wait for that."""
     await server.open()
     try:
-        http = http_server(server)
+        http = HttpServer(server)
         if ready is not None:
             http.when_listening(ready)
         server.when_outdated = http.stop

@@ -19,7 +19,7 @@ from tests.running import Running, Seat
 from tests.waits import PROCESS_START_SECONDS
 
 KEY = "key-" + "k" * 24
-_KEPT = ("PATH", "HOME", "LANG", "TMPDIR")
+_KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH")
 
 
 def home(folder: Path, at: Endpoint, **more: Any) -> Path:

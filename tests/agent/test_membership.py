@@ -333,6 +333,86 @@ async def test_a_cursor_that_the_server_does_not_know_resets_this_workspace_alon
         assert [row.attempt for row in second.rows] == [1, 1]
 
 
+async def leases_end(server: StandIn, clock: FakeClock) -> asyncio.Event:
+    """What was claimed at the beginning is free again, while the next question for mail is on its way: it and what is
+    asked behind it comes to the server when the event is set. (A question waits half a second, a lease lasts 120.)"""
+    await clock.advance(119.2)
+    server.slow = on_its_way = asyncio.Event()
+    await clock.advance(0.6)
+    await clock.advance(1)
+    return on_its_way
+
+
+@requirement("G10")
+async def test_what_was_handled_late_is_not_shown_again_though_the_process_dies_while_it_says_so(
+    server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    ids = ["m-0", "m-1"]
+    for id_ in ids:
+        server.put(id_)
+    async with alive(tmp_path, clock, server, hold_seconds=0.5, disable_heartbeat=True) as life:
+        on_its_way = await leases_end(server, clock)
+        handling = [asyncio.create_task(life.handle(id_)) for id_ in ids]
+        await settle()
+        server.dies = (len(server.asked) + 1, False)  # both come once more, and the first is being acknowledged
+        on_its_way.set()
+        await bounded(server.died.wait())
+        await life.die()
+        for task in handling:
+            task.cancel()
+        await asyncio.gather(*handling, return_exceptions=True)
+    assert [row.attempt for row in server.rows] == [2, 2]
+
+    server.dies = None
+    async with alive(tmp_path, clock, server) as life:
+        await clock.advance(130)
+        assert (life.ids, server.open_ids) == ([], [])
+
+
+@requirement("G10")
+async def test_what_is_handled_while_another_one_is_acknowledged_is_not_shown_again(
+    server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    ids = ["m-0", "m-1"]
+    for id_ in ids:
+        server.put(id_)
+    async with alive(tmp_path, clock, server, hold_seconds=0.5, disable_heartbeat=True) as life:
+        on_its_way = await leases_end(server, clock)
+        handling = [asyncio.create_task(life.handle(ids[0]))]
+        await settle()
+        server.slow = acknowledging = asyncio.Event()
+        on_its_way.set()  # both come once more, and the first is being acknowledged
+        await settle()
+        assert [row.attempt for row in server.rows] == [2, 2]
+        handling.append(asyncio.create_task(life.handle(ids[1])))
+        await settle()
+        acknowledging.set()
+        await bounded(asyncio.gather(*handling))
+        await settle()
+        assert (life.ids, server.open_ids) == ([], [])
+
+
+@requirement("G10")
+async def test_an_agent_begins_its_inbox_anew_when_the_store_is_put_back_while_it_lives(
+    server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    for number in range(3):
+        server.put(f"m-{number}")
+    async with alive(tmp_path, clock, server, inbox_messages=3) as life:
+        await life.handle("m-0")
+        server.refuses["/activity"] = NoAnswer("away")
+        await clock.advance(60)
+        assert (life.seats["w"].state, life.ids) == ("away", ["m-1", "m-2"])
+        server.rows.clear()  # put back from before there was anything; what is new has other ids
+        for number in range(8):
+            server.put(f"n-{number}")
+        server.refuses.clear()
+        await clock.advance(60)
+        # (Three, as there is room for: leases of what is gone make none.)
+        assert (life.seats["w"].state, life.ids) == ("leading", ["n-0", "n-1", "n-2"])
+        assert CursorFile(tmp_path, "w", single=False).load().cursor == ""
+
+
 @requirement("G8", "G10")
 async def test_workspaces_whose_ids_share_their_first_8_characters_have_nothing_in_common(
     clock: FakeClock, tmp_path: Path

@@ -2,7 +2,7 @@
 
 from molecule_core.messages.handles import handle_of
 from tests.approvals.house import ACTION, LEVEL_SECONDS, WHOLE_SECONDS, House, code, decide, path, steps, text_of, verb
-from tests.journeys.patience import eventually
+from tests.journeys.patience import bounded, eventually
 from tests.journeys.seats import remove
 from tests.requirements import requirement
 
@@ -121,6 +121,21 @@ async def test_a_question_comes_back_answered_by_a_reply_or_by_the_route(house: 
     assert renewed["action_hash"] != item["action_hash"]
     assert await code(verb(ops, item, "answer", text="more")) == (409, "nothing_asked")
     assert (await house.person_decides(item, "approve", revision=3))["revision"] == 3
+
+
+@requirement("Q4")
+async def test_a_question_from_two_levels_above_is_answered_by_a_reply(house: House) -> None:
+    root, lead, ops = await house.line("Root", "Lead", "Ops")
+    item = await house.asks(ops)
+    await house.decides(lead, item, "escalate")
+    await house.decides(root, item, "more_info", note="to whom?")
+    (question,) = await house.mail(ops)
+    body = {"handle": question["instructions"]["reply_handle"], "text": "to Ann"}
+    for _ in range(2):
+        await bounded(ops.api.post(f"/workspaces/{ops.id}/reply", body))
+        again = await house.held_by(item, "Root")
+        assert (again["status"], again["revision"], again["path"][-2]["note"]) == ("pending", 2, "to Ann")
+    assert await house.owed(ops) == ["answered"]
 
 
 @requirement("Q4", "Q5")

@@ -24,8 +24,12 @@ _ENTER = """() => addEventListener("keydown", event => {
 _TOUCHED = """() => {
   window.touched = [];
   const name = node => node.nodeType === Node.TEXT_NODE ? `"${node.data}"` : node.outerHTML?.slice(0, 80) ?? "document";
-  new MutationObserver(all => window.touched.push(...all.map(each => `${each.type} of ${name(each.target)}`)))
-    .observe(document.documentElement, { subtree: true, childList: true, characterData: true, attributes: true });
+  const note = each => window.touched.push(`${each.type} of ${name(each.target)}`);
+  const watch = new MutationObserver(all => all.forEach(note));
+  const whole = { subtree: true, childList: true, characterData: true, attributes: true };
+  watch.observe(document.body, whole);
+  watch.observe(document.querySelector("title"), whole);
+  watch.observe(document.documentElement, { attributes: true });
 }"""
 # A group and all that is indented below it.
 _MAP = re.compile(r'^( *)- group "(?:Map of the organisation|Zoom)":\n(?:\1 +.*\n)*', re.MULTILINE)
@@ -53,7 +57,9 @@ async def entered_at(page: Page) -> float:
 
 
 async def note_touches(page: Page) -> None:
-    """Notes from now on whatever changes in the document."""
+    """Notes from now on whatever changes of what the document shows.
+
+    Its head is left out, but for the title: parts of the page that are loaded ahead are named there."""
     await page.evaluate(_TOUCHED)
 
 

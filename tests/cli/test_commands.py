@@ -12,7 +12,7 @@ import pytest
 
 from molecule_core.cli import VERBS
 from tests.engines import new_database
-from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
+from tests.journeys.processes import LISTENS, MOLECULE, client, environment, free_port, serving, started
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN
@@ -72,7 +72,7 @@ def check_refused_in_one_line(outcome: Outcome, *words: str) -> None:
 
 @requirement("O1")
 async def test_help_names_every_verb_and_loads_none_of_them(state: Path, port: int) -> None:
-    heavy = ("uvicorn", "uvloop", "httptools", "apsw", "asyncpg", "httpx2", "msgspec")
+    heavy = ("uvloop", "httptools", "apsw", "asyncpg", "httpx2", "msgspec")
     program = (
         "import sys\n"
         "from molecule_core.cli import main\n"
@@ -88,6 +88,22 @@ async def test_help_names_every_verb_and_loads_none_of_them(state: Path, port: i
 
     assert code == 0, process.said
     assert all(f"  {verb} " in said for verb in VERBS)
+    assert "loaded []" in said
+
+
+@requirement("O1")
+async def test_a_server_that_starts_loads_nothing_that_only_some_clients_want(state: Path, port: int) -> None:
+    some = ("asyncpg", "email", "httpx2", "multipart", "nats", "opentelemetry", "tomllib", "uvicorn", "websockets")
+    program = (
+        "import sys\n"
+        "import molecule_core.cli.serve, molecule_core.serving\n"
+        f"print('loaded', [name for name in {some!r} if name in sys.modules])\n"
+    )
+    async with started(sys.executable, "-c", program, env=environment(state, port)) as process:
+        code = await process.ended()
+        said = await process.output()
+
+    assert code == 0, process.said
     assert "loaded []" in said
 
 
@@ -313,7 +329,7 @@ async def test_up_says_how_to_connect_and_where_the_token_is_without_showing_it(
     env = environment(state, port)
     del env["MOLECULE_ADMIN_TOKEN"]
     async with started(MOLECULE, "up", env=env) as process:
-        await process.says("Uvicorn running on")
+        await process.says(LISTENS)
         token = (state / "admin-token").read_text().strip()
         reply = await ask(port, "GET", "/orgs", token=token)
         process.send(signal.SIGTERM)  # it ends once it has said what it has to say

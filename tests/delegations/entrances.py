@@ -247,19 +247,20 @@ class Tools:
         if deadline is not None:
             given["deadline_seconds"] = deadline
         meta = None if key is None else {"claudecode/toolUseId": key}
-        return _of_tool(*await self._call(server, who, self._tool, given, meta))
+        return _of_tool(*await self.call(server, who, self._tool, given, meta))
 
     async def status(self, server: Running, who: Seat, delegation_id: str) -> Seen:
-        told, refused = await self._call(server, who, "check_task_status", {"task_id": delegation_id})
+        told, refused = await self.call(server, who, "check_task_status", {"task_id": delegation_id})
         assert refused is None, refused
         return _seen({**told, "delegation_id": told["task_id"]}, told["phase"], told["result"], told["timeline"])
 
     async def cancel(self, server: Running, who: Seat, delegation_id: str) -> Begun:
-        return _of_tool(*await self._call(server, who, "cancel_task", {"task_id": delegation_id}))
+        return _of_tool(*await self.call(server, who, "cancel_task", {"task_id": delegation_id}))
 
-    async def _call(
+    async def call(
         self, server: Running, who: Seat, tool: str, given: dict[str, Any], meta: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], Begun | None]:
+        """What a tool gives, or its refusal."""
         shut_out = await _shut_out(who)
         if shut_out is not None:  # a client of MCP cannot even begin a session
             return {}, shut_out
@@ -335,11 +336,11 @@ class Shell:
         seen = _read_status(said.stdout)
         return Begun(delegation_id=seen.delegation_id, status=seen.status, settled=True, reason=seen.reason)
 
-    async def run(self, server: Running, who: Seat, *words: str) -> Result:
-        """What a command says."""
-        env = {"WORKSPACE_ID": who.id, "MOLECULE_WORKSPACE_TOKEN": who.token, "PLATFORM_URL": server.url}
+    async def run(self, server: Running, who: Seat, *words: str, given: str = "", **environ: str) -> Result:
+        """What a command says. `given`: what it may read from its standard input."""
+        env = {"WORKSPACE_ID": who.id, "MOLECULE_WORKSPACE_TOKEN": who.token, "PLATFORM_URL": server.url, **environ}
         async with self._turn, asyncio.timeout(PROCESS_START_SECONDS):
-            return await asyncio.to_thread(CliRunner().invoke, molecule, words, env=env)
+            return await asyncio.to_thread(CliRunner().invoke, molecule, words, input=given, env=env)
 
 
 def _of_shell(said: Result) -> Begun:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from proofs.parity.moves import LEAD, POLLED, Move
-from proofs.parity.playing import Servers
+from proofs.parity.servers import Servers
 from proofs.parity.twins import OTHERS, Found, compared, differences
 from tests.delegations.entrances import Entrance
 from tests.engines import ENGINES, Engine, new_database

@@ -5,18 +5,13 @@ from urllib.parse import quote
 
 import pytest
 
-from molecule_core.edges.routes import WORKSPACE
+from molecule_core.edges.routes import WORKSPACE, Route
 from tests.edges.targets import BODYLESS, ELSEWHERE, json_targets
 from tests.journeys.rawhttp import Reply, ask
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat
 
 PATHS = ("activity", "activities", "chat-history")
-NUMBERS = {
-    "activity": ("limit", "wait", "claim", "since_secs"),
-    "activities": ("limit", "wait", "claim", "since_secs"),
-    "chat-history": ("limit",),
-}
 NOT_NUMBERS = (
     "",
     "-1",
@@ -32,20 +27,6 @@ NOT_NUMBERS = (
     "%zz",
     "9" * 20,
     "9" * 400,
-)
-FIELDS = (
-    "include",
-    "limit",
-    "wait",
-    "claim",
-    "since_secs",
-    "since_id",
-    "type",
-    "source",
-    "peer_id",
-    "before_ts",
-    "after",
-    "q",
 )
 HOSTILE = (
     *("", "%00", "a%00b", "%", "%zz", "%ff", "%ed%a0%80", "%c0%af", "%F4%90%80%80"),
@@ -70,16 +51,60 @@ async def _wrote(seat: Seat, other: Seat, text: str) -> str:
     return str((await other.api.send(seat.id, text))["activity_id"])
 
 
+async def _reads(server: Running) -> list[tuple[Route, str, str]]:
+    """Every route that is read with GET and names no more than a seat: with its path, and a token that it takes."""
+    seat, org = await server.seat(), (await server.admin.get("/orgs"))[0]["id"]
+    found = []
+    for route in server.server.routes.rows:
+        path = route.path.replace("{id}", seat.id).replace("{org_id}", org)
+        if route.method == "GET" and route.status == 200 and "{" not in path and not path.endswith("/mcp"):
+            found.append((route, path, seat.token if route.who.kinds == {WORKSPACE} else ADMIN_TOKEN))
+    return found
+
+
 @requirement("S14")
 async def test_a_number_that_is_none_is_refused_by_its_name(server: Running) -> None:
-    seat = await server.seat()
     wrong: dict[str, Any] = {}
-    for path in PATHS:
-        for name in NUMBERS[path]:
+    reached = set()
+    for route, path, token in await _reads(server):
+        for name in [name for name, each in route.query.items() if each.schema["type"] == "integer"]:
+            reached.add((route.path, name))
             for value in NOT_NUMBERS:
-                reply = await _get(server, f"/workspaces/{seat.id}/{path}?{name}={value}", seat.token)
+                reply = await _get(server, f"{path}?{name}={value}", token)
                 if reply.status != 422 or name not in reply.error:
                     wrong[f"{path}?{name}={value[:20]}"] = (reply.status, reply.body)
+    assert wrong == {}
+    assert len(reached) > 20
+
+
+@requirement("S14")
+async def test_a_word_that_is_no_choice_is_refused_with_all_that_are(server: Running) -> None:
+    wrong: dict[str, Any] = {}
+    reached = set()
+    for route, path, token in await _reads(server):
+        for name, each in route.query.items():
+            choices = each.schema.get("enum", ["true"])
+            if "true" in choices:
+                continue
+            reached.add((route.path, name))
+            reply = await _get(server, f"{path}?{name}=no-such", token)
+            if reply.status != 422 or not all(choice in reply.error for choice in (name, *choices)):
+                wrong[f"{path}?{name}"] = (reply.status, reply.body)
+            for choice in choices:
+                if (good := await _get(server, f"{path}?{name}={choice}", token)).status != 200:
+                    wrong[f"{path}?{name}={choice}"] = (good.status, good.body)
+    assert wrong == {}
+    assert len(reached) > 8
+
+
+@requirement("A3")
+async def test_a_field_that_a_route_does_not_declare_is_not_read(server: Running) -> None:
+    """What /openapi.json does not tell is not there: nobody relies on it by chance."""
+    wrong = {}
+    for route, path, token in await _reads(server):
+        for name in {"limit", "before", "after", "state", "wait", "org_id"} - {*route.query}:
+            if (reply := await _get(server, f"{path}?{name}=%00", token)).status not in (200, 404):
+                wrong[f"{path}?{name}"] = (reply.status, reply.body)
     assert wrong == {}
 
 
@@ -103,15 +128,9 @@ async def test_a_time_that_is_none_is_refused_with_one_that_is(server: Running) 
 
 @requirement("S14")
 async def test_no_query_that_one_can_think_of_brings_a_mistake_of_ours(server: Running) -> None:
-    seat = await server.seat()
-    org = (await server.admin.get("/orgs"))[0]["id"]
     wrong = {}
-    for route in [each for each in server.server.routes.rows if each.method == "GET" and each.status == 200]:
-        if route.path.endswith("/mcp"):  # takes a session, and no query: tests/endpoint/
-            continue
-        path = route.path.replace("{id}", seat.id).replace("{org_id}", org)
-        token = seat.token if route.who.kinds == {WORKSPACE} else ADMIN_TOKEN
-        for name in FIELDS if route.path.endswith(PATHS) else ("q", "org_id", "include_removed"):
+    for route, path, token in await _reads(server):
+        for name in (*route.query, "undeclared"):
             for value in [each for each in HOSTILE if name != "wait" or not each.isdigit()]:
                 reply = await _get(server, f"{path}?{name}={value}", token)
                 if reply.status not in (200, 404, 410, 422):

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from molecule_core.client.api import Api
 from tests.journeys.forms import FORM, end, part, place_of
-from tests.journeys.processes import MOLECULE, Process, environment, free_port, started
+from tests.journeys.processes import LISTENS, MOLECULE, Process, environment, free_port, started
 from tests.journeys.rawhttp import Wire, ask, chunk, request, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN
@@ -47,7 +47,7 @@ async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
     """`molecule serve` in a process of its own."""
     port = free_port()
     async with started(MOLECULE, "serve", env=environment(tmp_path / "state", port)) as process:
-        await process.says("running on")
+        await process.says(LISTENS)
         async with Api(f"http://127.0.0.1:{port}", ADMIN_TOKEN) as api:
             seat = str((await api.post("/workspaces", {"name": "Watched"}))["id"])
             for number in range(5):  # what is loaded or made once is there before it is looked at
@@ -148,7 +148,7 @@ async def test_chunks_that_carry_only_extensions_leave_no_trace_in_memory(watche
 
 @requirement("S14")
 async def test_questions_whose_answers_nobody_reads_leave_no_trace_in_memory(watched: Watched) -> None:
-    """Answers of far more than the bound, if they were all made: `/openapi.json` is some twenty kilobytes."""
+    """Answers of far more than the bound, if they were all made: `/openapi.json` is well over a hundred kilobytes."""
     async with wire(watched.port) as connection:
         question = request("GET", "/openapi.json", token=ADMIN_TOKEN)
         with contextlib.suppress(TimeoutError, ConnectionError):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from molecule_core.edges import openapi, system
 from tests.edges.targets import BODYLESS
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
@@ -43,6 +44,22 @@ async def test_the_document_is_for_those_with_a_credential(server: Running) -> N
     assert await seat.api.get("/openapi.json") == await viewer.get("/openapi.json") != {}
 
 
+async def test_the_document_is_made_once_however_often_it_is_asked_for(
+    plain: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It costs as much as many messages: a few who ask for nothing else would leave nobody else a turn."""
+    made = list[str]()
+
+    def describe(table: Any, version: str) -> dict[str, Any]:
+        made.append(version)
+        return openapi.describe(table, version)
+
+    monkeypatch.setattr(system, "describe", describe)
+    first, second = [await plain.admin.get("/openapi.json") for _ in range(2)]
+    assert first == second
+    assert len(made) <= 1
+
+
 @requirement("A3")
 async def test_every_route_stands_in_the_document_and_nothing_else(plain: Running, document: dict[str, Any]) -> None:
     told = {(method.upper(), path) for method, path, _ in _operations(document)}
@@ -70,9 +87,22 @@ async def test_every_operation_answers_something_and_says_what(document: dict[st
 
 async def test_every_placeholder_of_a_path_is_a_parameter_and_no_other(document: dict[str, Any]) -> None:
     for method, path, operation in _operations(document):
-        named = [each["name"] for each in operation["parameters"] if each["in"] == "path"]
-        assert named == re.findall(r"{(\w+)}", path), (method, path)
-        assert all(each["required"] is True and each["schema"] for each in operation["parameters"]), (method, path)
+        named = [each for each in operation["parameters"] if each["in"] == "path"]
+        assert [each["name"] for each in named] == re.findall(r"{(\w+)}", path), (method, path)
+        assert all(each["required"] is True and each["schema"] for each in named), (method, path)
+
+
+async def test_what_may_be_asked_in_a_query_stands_in_the_document(plain: Running, document: dict[str, Any]) -> None:
+    asked = {}
+    for method, path, operation in _operations(document):
+        fields = {each["name"]: each for each in operation["parameters"] if each["in"] == "query"}
+        assert all(each["description"] and each["schema"] and "required" not in each for each in fields.values())
+        asked[method.upper(), path] = {*fields}
+    assert asked == {(row.method, row.path): {*row.query} for row in plain.server.routes.rows}
+    activity = document["paths"]["/workspaces/{id}/activity"]["get"]["parameters"]
+    (include,) = [each for each in activity if each["name"] == "include"]
+    assert (include["style"], include["explode"]) == ("form", False)
+    assert include["schema"]["items"]["enum"] == ["attachments", "peer_info", "instructions", "arrival"]
 
 
 async def test_who_needs_a_credential_is_told_so(plain: Running, document: dict[str, Any]) -> None:

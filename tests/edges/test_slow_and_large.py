@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from molecule_core.ground.limits import Limits
 from tests.journeys.livewire import hand_made
+from tests.journeys.processes import free_port, serving
 from tests.journeys.rawhttp import Wire, ask, chunk, request, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, running
@@ -111,6 +113,25 @@ async def test_a_slow_request_behind_a_quick_one_has_its_own_deadline(hurried: R
 async def test_a_connection_that_never_says_anything_is_closed(hurried: Running) -> None:
     async with wire(hurried.port) as connection:
         assert await connection.hung_up()
+
+
+@requirement("S14")
+async def test_what_came_while_the_server_was_held_up_is_not_late(tmp_path: Path) -> None:
+    port = free_port()
+    async with serving(tmp_path / "state", port, MOLECULE_LIMIT_HEADER_SECONDS="1") as server, wire(port) as early:
+        await early.send(request("GET", "/health"))
+        await early.reply()
+        async with wire(port) as connection:
+            await early.send(request("GET", "/health"))
+            await early.reply()  # by now the other one has been taken, and its time runs
+            server.send(signal.SIGSTOP)
+            await connection.send(request("GET", "/health"))
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.5):
+                    await connection.reply()
+            server.send(signal.SIGCONT)
+            reply = await connection.reply()
+    assert reply.status == 200
 
 
 @requirement("S14")

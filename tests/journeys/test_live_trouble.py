@@ -17,7 +17,7 @@ from molecule_core.edges.listeners import Listener
 from molecule_core.ground.errors import StoreUnavailable
 from molecule_core.ground.limits import Limits
 from molecule_core.server import Server
-from molecule_core.serving import HttpServer, http_server
+from molecule_core.serving import HttpServer
 from molecule_core.views.feed import Notice
 from tests.engines import Engine
 from tests.journeys.desk import Desk
@@ -98,7 +98,7 @@ async def test_a_reader_that_does_not_read_is_cut_and_the_others_go_on(
 
 def state_of(listener: Listener) -> str:
     """The state of a WebSocket as the server sees it."""
-    return str(listener.sink._protocol.state.name)  # type: ignore[attr-defined]
+    return str(listener.sink._frames._protocol.state.name)  # type: ignore[attr-defined]
 
 
 def _peer_is(listener: Listener, opened: HandMade) -> bool:
@@ -508,11 +508,11 @@ async def test_a_reader_that_does_not_read_does_not_hold_up_the_end(
     engine: Engine, place: str, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def endlessly_patient(server: Server) -> HttpServer:
-        http = http_server(server)
-        http.config.timeout_graceful_shutdown = None
+        http = HttpServer(server)
+        http.grace_seconds = None
         return http
 
-    monkeypatch.setattr("tests.running.http_server", endlessly_patient)
+    monkeypatch.setattr("tests.running.HttpServer", endlessly_patient)
     async with contextlib.AsyncExitStack() as stack:
         async with running(engine, place, tmp_path) as server:
             seat = await server.seat("Ops")

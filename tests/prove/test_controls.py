@@ -75,3 +75,19 @@ def test_the_page_keeps_old_figures_and_takes_new_ones() -> None:
     assert "The last full runs together: 200 injected faults and 0 hostile inputs." in two.splitlines()
     assert line in one.splitlines()
     assert [each for each in two.splitlines() if each.startswith("* ")] == [line, "* `cursors postgres`: new"]
+
+
+@pytest.mark.parametrize(
+    "lacks",
+    ["", "kills", "late acks refused", "one of late acks refused", PROOFS["workers"].controls["postgres"][0].name],
+)
+def test_a_run_of_an_earlier_form_of_a_proof_is_told_as_one(lacks: str) -> None:
+    workers = PROOFS["workers"]
+    every = {**dict.fromkeys(workers.faults, 7), **workers.demands["postgres"]}
+    counts = {name: count - (f"one of {name}" == lacks) for name, count in every.items() if name != lacks}
+    controls = [f"{each.name}: lost 1" for each in workers.controls["postgres"] if each.name != lacks]
+    run = record(replace(workers, faults=()), "2026-01-01", Verdict(dict(counts), {"lost": 0}), controls)
+
+    page = render([workers], "", {"workers postgres": run})
+
+    assert ("(A run of an earlier form of this proof.)" in page) == bool(lacks)

@@ -11,6 +11,7 @@ from tests.requirements import requirement
 
 # A tenth would take three minutes.
 SEED, CASES = 6, 25_000
+_CARDS = 10_000
 
 
 @requirement("I3", "I2", "I9")
@@ -20,6 +21,8 @@ async def test_nothing_that_somebody_writes_forges_an_envelope() -> None:
 
     assert verdict.broken == {}, verdict.notes
     assert verdict.figures["cases"] == CASES
+    assert int(verdict.figures["prompts"]) >= CASES // 25
+    assert int(verdict.figures["different cards"]) >= _CARDS
 
 
 @pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 3), ids=lambda control: control.name)

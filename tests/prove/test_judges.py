@@ -32,12 +32,25 @@ def story() -> tuple[Book, Ledger]:
         book.accept(message, id_)
         book.hand([{"id": id_, "attempt": 1}], book.tick(), 0.0)
         book.answer(id_, f"answer {id_}")
-        book.handle(id_)
+        acknowledge(book, id_, 1)
         rows.append(row(number + 1, id_, message.text, no=number + 1))
     rows += [row(place, f"answer {id_}", answer_to(id_), no=None) for place, id_ in ((3, "a"), (4, "b"))]
     book.watched["W"] = [(each.seq, each.id) for each in rows]
     facts = [Fact("O", place, "X", "activity", each.id) for place, each in enumerate(rows, start=1)]
     return book, Ledger(rows, facts, {"W": 2}, set(), [])
+
+
+def acknowledge(book: Book, id_: str, *attempts: int) -> None:
+    """Acks of these attempts are sent one after the other; then one of them is answered with 2xx."""
+    for attempt in attempts:
+        book.begin_ack(id_, attempt)
+    book.take_ack(id_)
+
+
+def hand_twice(book: Book) -> None:
+    """A third message, which nobody handled in time."""
+    for attempt in (1, 2):
+        book.hand([{"id": "c", "attempt": attempt}], book.tick(), 0.0)
 
 
 def never_started(folder: Path) -> ServerProcess:
@@ -61,6 +74,18 @@ def hand_on_while_held(book: Book, _ledger: Ledger) -> None:
     book.hand([{"id": "a", "attempt": 2}], 0, 0.0)
 
 
+def take_a_stale_ack(book: Book, _ledger: Ledger) -> None:
+    hand_twice(book)
+    acknowledge(book, "c", 1)
+
+
+def take_an_ack_that_a_claim_on_its_way_made_stale(book: Book, _ledger: Ledger) -> None:
+    book.hand([{"id": "c", "attempt": 1}], book.tick(), 0.0)
+    asked = book.tick()
+    acknowledge(book, "c", 1)
+    book.hand([{"id": "c", "attempt": 2}], asked, 0.0)
+
+
 WAYS: list[tuple[str, Change]] = [
     ("accepted but missing", lambda book, ledger: ledger.rows.pop(0)),
     ("twice in an inbox", lambda book, ledger: ledger.rows.append(row(5, "c", "s0-1 hello", no=3))),
@@ -72,6 +97,8 @@ WAYS: list[tuple[str, Change]] = [
     ("handed twice under one attempt", lambda book, ledger: book.hand([{"id": "a", "attempt": 1}], 0, 0.0)),
     ("handed again after its ack", lambda book, ledger: book.hand([{"id": "a", "attempt": 2}], book.tick(), 0.0)),
     ("handed on while it was held", hand_on_while_held),
+    ("stale acks taken", take_a_stale_ack),
+    ("stale acks taken", take_an_ack_that_a_claim_on_its_way_made_stale),
     ("unhandled at the end", lambda book, ledger: ledger.handled_upto.update(W=1)),
     ("answers missing", lambda book, ledger: ledger.rows.pop()),
     ("answers twice", lambda book, ledger: ledger.rows.append(row(5, "c", answer_to("a"), no=None))),
@@ -104,6 +131,18 @@ def test_each_disorder_is_counted_under_its_name(zero: str, change: Change, tmp_
     change(book, ledger)
 
     assert zero in verdict_on(book, ledger, tmp_path)
+
+
+@pytest.mark.parametrize("attempts", [(2,), (1, 2), (2, 1)])
+def test_an_ack_is_not_stale_once_the_newest_attempt_may_have_been_acknowledged(
+    attempts: tuple[int, ...], tmp_path: Path
+) -> None:
+    book, ledger = story()
+    hand_twice(book)
+    acknowledge(book, "c", *attempts)
+    acknowledge(book, "c", 1)
+
+    assert verdict_on(book, ledger, tmp_path) == {}
 
 
 def test_what_the_server_itself_did_wrong_is_counted(tmp_path: Path) -> None:

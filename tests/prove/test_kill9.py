@@ -4,6 +4,7 @@ import pytest
 
 from proofs.harness.controls import Control
 from proofs.harness.settings import prove, try_control
+from proofs.kill9.mistakes import OF_AGENTS
 from proofs.kill9.proof import PROOF
 from tests.engines import Engine
 from tests.prove.sampling import few
@@ -13,20 +14,33 @@ SEED = 9
 # What goes wrong above the store goes wrong on both engines; the commit is each engine's own.
 CONTROLS: list[tuple[Engine, Control]] = [
     *(("sqlite", control) for control in few(PROOF.controls["sqlite"], 3)),
+    ("sqlite", OF_AGENTS[0]),
 ]
 
 
-@requirement("P1", "P2", "D1", "D2", "D7", "D9")
+@requirement("P1", "P2", "D1", "D2", "D7", "D9", "Q1", "Q4", "TH3", "TH7", "TH9")
 async def test_nothing_that_was_accepted_suffers_from_kills(engine: Engine, postgres: str) -> None:
     verdict = await prove(PROOF, engine, postgres, seed=SEED, tenth=True)
 
     assert verdict.broken == {}, verdict.notes
-    assert verdict.figures["kills"] == PROOF.sizes[engine] // 10
+    kills = PROOF.sizes[engine] // 10
+    assert verdict.figures["kills"] == kills
+    assert int(verdict.figures["agent kills"]) >= kills // 2
     done = [
         int(verdict.figures[name])
-        for name in ("delegations", "pushed", "taken by who waited", "past their deadline", "given again")
+        for name in (
+            *("delegations", "pushed", "taken by who waited", "past their deadline", "given again"),
+            *("stale acks sent", "late acks refused"),
+        )
     ]
     assert min(done) > 0, done
+    nouns = [
+        *("values put", "values removed", "memories", "forgotten"),
+        *("approvals", "approved", "denied", "used", "used again and refused", "left to expire"),
+        *("messages to these agents", "calls of tools cut"),
+        *("threads", "agents spawned", "said to threads", "turns ended", "letters between threads"),
+    ]
+    assert [name for name in nouns if not verdict.figures[name]] == []
 
 
 @pytest.mark.parametrize(("engine", "control"), CONTROLS, ids=lambda each: each if isinstance(each, str) else each.name)

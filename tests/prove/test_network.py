@@ -21,6 +21,7 @@ async def test_over_bad_lines_all_is_as_if_they_were_good() -> None:
     kinds = ("messages", "delegations", "pushed", "calls cut", "redelivered", "channels opened again")
     done = [int(verdict.figures[name]) for name in (*PROOF.faults, *kinds)]
     assert min(done) > 0, done
+    assert int(verdict.figures["cuts"]) >= _CUTS
 
 
 @pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 1), ids=lambda each: each.name)

@@ -1,12 +1,17 @@
 """`scripts/prove parity` at a tenth, and the mistakes that it must see."""
 
+import random
+
 import pytest
 
 from proofs.harness.controls import Control
 from proofs.harness.settings import Setting, prove, try_control
 from proofs.parity.moves import script
-from proofs.parity.playing import UNSAID
+from proofs.parity.nouns import NOUNS, SCENES
+from proofs.parity.nouns import script as script_about
 from proofs.parity.proof import PROOF
+from proofs.parity.sides import UNSAID
+from proofs.parity.twins import OTHERS, REFERENCE, rota
 from tests.delegations.entrances import CANNOT, NAMES
 from tests.prove.sampling import few
 from tests.requirements import requirement
@@ -21,7 +26,9 @@ async def test_every_entrance_leaves_the_same_rows_events_and_answers() -> None:
 
     assert verdict.broken == {}, verdict.notes
     assert verdict.figures["scripts"] == PROOF.size("sqlite", tenth=True) == 50
-    assert int(verdict.figures["tasks"]) > 100
+    assert int(verdict.figures["tasks"]) > 60
+    assert int(verdict.figures["other calls through the entrance"]) > 100
+    assert int(verdict.figures["scripts by processes"]) > 0
 
 
 @pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 1), ids=lambda control: control.name)
@@ -42,3 +49,25 @@ def test_the_same_seed_draws_the_same_script_and_leaves_out_what_is_declared(tmp
     assert not any(move.key or move.wait for move in silent)
     for entrance, word in (*CANNOT, *UNSAID):
         assert entrance in NAMES and (CANNOT | UNSAID)[entrance, word]
+
+
+def test_every_noun_has_its_turn_through_each_entrance_that_has_words_for_it() -> None:
+    turns = rota("")
+    for noun in NOUNS:
+        names = {other.name for each, other in turns if each == noun}
+        assert names == {each.name for each in OTHERS if (each.name, noun) not in UNSAID}
+        assert names and REFERENCE.name not in names
+        assert {each for each, _ in rota(noun)} == {noun}
+
+
+@pytest.mark.parametrize("noun", SCENES)
+def test_scripts_about_a_noun_draw_every_move_that_it_has(noun: str) -> None:
+    drawn = [move for number in range(60) for move in script_about(random.Random(number), (), noun)]
+    assert drawn == [move for number in range(60) for move in script_about(random.Random(number), (), noun)]
+    assert {move.verb for move in drawn} == {"beat"} | {verb for scene in SCENES[noun] for verb in scene.split(", ")}
+    assert not any(move.key for number in range(60) for move in script_about(random.Random(number), ("key",), noun))
+
+
+@pytest.mark.parametrize("noun", SCENES)
+def test_some_mistake_of_an_entrance_is_tried_for_every_noun(noun: str) -> None:
+    assert any(control.only == noun for control in PROOF.controls["sqlite"])

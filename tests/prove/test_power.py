@@ -2,6 +2,7 @@
 
 import pytest
 
+from proofs.crew.busy import ACTS
 from proofs.harness.controls import Control
 from proofs.harness.settings import setting, try_control
 from proofs.power.proof import PROOF
@@ -20,6 +21,7 @@ async def test_what_was_accepted_is_there_after_a_power_cut() -> None:
     assert verdict.figures["power cuts"] == CUTS
     assert int(verdict.figures["writes forgotten"]) > CUTS, "there was nothing to forget"
     assert verdict.figures["served again"]
+    assert {name for name in ACTS if not verdict.figures[name]} == set(), "what nobody did was not shown"
 
 
 @pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 2), ids=lambda control: control.name)

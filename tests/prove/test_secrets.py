@@ -5,29 +5,35 @@ import base64
 import pytest
 
 from proofs.harness.controls import Control
-from proofs.harness.settings import prove, try_control
+from proofs.harness.settings import setting, try_control
 from proofs.secrets.canaries import Cage
 from proofs.secrets.proof import PROOF
+from tests.engines import ENGINES, Engine
 from tests.prove.sampling import few
 from tests.requirements import requirement
 
 SEED = 5
 _LEAST = 40
+_SEATS: dict[Engine, int] = {"sqlite": 20, "postgres": 12}
+_PLACES: dict[Engine, int] = {"sqlite": 18, "postgres": 21}
 
 
 @requirement("O3", "M7")
-async def test_no_canary_is_found_where_it_must_not_be() -> None:
-    verdict = await prove(PROOF, "sqlite", "", seed=SEED, tenth=True)
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_no_canary_is_found_where_it_must_not_be(engine: Engine, postgres: str) -> None:
+    async with setting(engine, postgres, seed=SEED, size=_SEATS[engine]) as given:
+        verdict = await PROOF.run(given)
 
     assert verdict.broken == {}, verdict.notes
     assert int(verdict.figures["canaries"]) >= _LEAST
-    assert int(verdict.figures["places searched"]) >= 18
+    assert int(verdict.figures["places searched"]) >= _PLACES[engine]
     assert all(verdict.figures.values())
 
 
-@pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 1), ids=lambda each: each.name)
-async def test_a_product_with_a_mistake_is_seen(control: Control) -> None:
-    verdict = await try_control(PROOF, control, "sqlite", "", seed=SEED)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("control", few(PROOF.controls["postgres"], 1), ids=lambda each: each.name)
+async def test_a_product_with_a_mistake_is_seen(control: Control, engine: Engine, postgres: str) -> None:
+    verdict = await try_control(PROOF, control, engine, postgres, seed=SEED)
 
     assert verdict.zeros[control.breaks] > 0, verdict.line()
 

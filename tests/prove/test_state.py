@@ -9,10 +9,10 @@ from tests.engines import ENGINES, Engine
 from tests.requirements import requirement
 
 SEED = 9
-_FEW = 3_000
+_FEW = 4_200
 
 
-@requirement("P1", "P2", "P4")
+@requirement("P1", "P2", "P4", "Q4", "Q5", "TH3", "TH7")
 @pytest.mark.parametrize("engine", ENGINES)
 async def test_each_noun_does_what_its_model_does(engine: Engine, postgres: str) -> None:
     async with setting(engine, postgres, seed=SEED, size=_FEW) as given:

@@ -178,7 +178,7 @@ def test_logs_go_to_standard_error_in_one_style(
     style: str, formatter: type[logging.Formatter], capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = logging.getLogger()
-    before, level, access = list(root.handlers), root.level, logging.getLogger("uvicorn.access").disabled
+    before, level = list(root.handlers), root.level
     try:
         root.handlers = []
         set_up_logs("warning", style)
@@ -190,7 +190,6 @@ def test_logs_go_to_standard_error_in_one_style(
         logging.getLogger("molecule.test").warning("token %s", TOKENS[0])
     finally:
         root.handlers, root.level = before, level
-        logging.getLogger("uvicorn.access").disabled = access
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "[credential]" in printed.err

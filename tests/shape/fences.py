@@ -22,7 +22,7 @@ TEMPLATES = Door(("instructions.language",))
 
 FENCES = {
     "starlette": WEB,
-    "uvicorn": WEB,
+    "uvicorn": Door(NOWHERE),  # it is what scripts/bench measures against: docs/decisions/0059-a-listener-of-our-own.md
     "httptools": Door((*WEB.rooms, "ground.net")),  # it parses HTTP and knows no web: docs/decisions/0011-safe-fetch.md
     "uvloop": WEB,
     "websockets": WEB,

@@ -51,7 +51,7 @@ HOUSE = (
     Row("server", ("standing", "edges", "views", "slices", "store", "ground")),
     # The server's lower half: its store, wake-ups, the other processes.
     Row("standing", ("store", "ground")),
-    # The wired server in a process: the listener is uvicorn's, the connections are ours.
+    # The wired server in a process: it listens, and each who comes is a connection of ours.
     Row("serving", ("server", "edges.protocol", "ground")),
     Row("edges", EDGES),
     Row("edges.{live,events}", (*EDGES, "store.journal")),

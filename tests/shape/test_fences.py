@@ -10,7 +10,7 @@ from tests.shape.planting import SOURCES, plant
 
 AT_HOME = [
     ("edges/app.py", "starlette"),
-    ("server.py", "uvicorn"),
+    ("serving.py", "uvloop"),
     ("edges/live.py", "websockets"),
     ("edges/attachments.py", "python_multipart"),
     ("store/sqlite.py", "apsw"),
@@ -27,7 +27,7 @@ AT_HOME = [
 
 ABROAD = [
     ("agent/main.py", "starlette", "only edges, server, serving may"),
-    ("cli/serve.py", "uvicorn", "only edges, server, serving may"),
+    ("serving.py", "uvicorn", "only nobody may"),
     ("client/stream.py", "websockets", "only edges, server, serving may"),
     ("store/sqlite.py", "uvloop", "only edges, server, serving may"),
     ("ground/text.py", "httptools", "only edges, server, serving, ground.net may"),

@@ -285,8 +285,16 @@ async def test_more_waiting_commands_than_the_limit_are_refused_until_there_is_r
         assert await bench.run(write(answer="room")) == "room"
 
 
+async def test_of_a_large_group_only_what_broke_a_constraint_is_refused(bench: Bench) -> None:
+    commands = [write(person(number % 40), answer=number) for number in range(41)]
+    outcome = await bench.together(*commands)
+    assert outcome[:40] == list(range(40))
+    assert isinstance(outcome[40], Conflict)
+    assert await bench.seen("SELECT count(*) FROM persons") == [(40,)]
+
+
 class _Spied:
-    """A connection that notes how many rows each `executemany` takes."""
+    """A connection that notes how many rows it takes at once, and by which road."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -300,6 +308,10 @@ class _Spied:
         if rows:
             self.batches.append((sql.split()[2], len(rows)))
         return self._inner.executemany(sql, rows)
+
+    def copy_records_to_table(self, table: str, *, columns: list[str], records: Any) -> Any:
+        self.batches.append((table, len(records)))
+        return self._inner.copy_records_to_table(table, columns=columns, records=records)
 
 
 async def test_equal_statements_of_a_group_run_together(bench: Bench) -> None:

@@ -84,10 +84,13 @@ async def test_a_page_of_the_journal_begins_behind_its_cursor_and_ends_in_time(b
 
 
 @requirement("M31", "A3")
-async def test_an_event_of_no_table_cannot_be_journaled_and_nothing_of_its_command_is_written(bench: Bench) -> None:
+@pytest.mark.parametrize("name", ["NO_SUCH_EVENT", *(name for name, shape in EVENTS.items() if not shape.journaled)])
+async def test_an_event_of_no_table_or_one_that_passes_cannot_be_journaled_nor_what_its_command_writes(
+    bench: Bench, name: str
+) -> None:
     outcome = await bench.together(
         write(note("a"), events=[event()], answer="a"),
-        write(note("b"), events=[event("NO_SUCH_EVENT")], answer="b"),
+        write(note("b"), events=[event(name)], answer="b"),
         write(note("c"), events=[event()], answer="c"),
     )
     assert (outcome[0], outcome[2]) == ("a", "c")

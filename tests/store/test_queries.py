@@ -7,6 +7,7 @@ import apsw
 import asyncpg
 import pytest
 
+from molecule_core.ground import package
 from molecule_core.store import queries
 from molecule_core.store.queries import Query, load_queries, load_schema, split_statements
 from molecule_core.store.sets import as_set
@@ -99,7 +100,7 @@ def _planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, s
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
     monkeypatch.setattr(queries, "ROOMS_WITH_QUERIES", tuple(dict.fromkeys(path.split("/")[0] for path in files)))
-    monkeypatch.setattr("molecule_core.store.queries.resources.files", lambda _package: tmp_path)
+    monkeypatch.setattr(package, "FOLDER", tmp_path)
 
 
 def test_a_name_that_two_rooms_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

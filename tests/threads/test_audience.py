@@ -93,3 +93,17 @@ async def test_a_workspace_hears_its_own_threads_and_all_of_the_trees_that_begin
             check_chain(again, 0)
             live = [event for event in told(channels[each.id].frames) if "seq" in event]
             assert [event for event in told(again) if event["seq"] >= live[0]["seq"]] == live
+
+
+@requirement("S8", "S13")
+async def test_a_page_of_threads_behind_one_of_others_answers_as_behind_one_that_is_not_there(house: House) -> None:
+    server = house.server
+    own, beside = await server.seat("Own"), await server.seat("Beside")
+    stranger = await server.seat("Stranger", org_id=await server.org("Other"))
+    threads = [(await house.starts(own))["thread_id"] for _ in range(2)]
+    path, other = f"/workspaces/{own.id}/threads", (await house.starts(beside))["thread_id"]
+    begun = await server.admin.call("POST", f"/workspaces/{stranger.id}/threads", body={"base_instructions": "Be."})
+    page = await own.api.get(path, before=threads[1])
+    assert [each["thread_id"] for each in page["threads"]] == [threads[0]]
+    refusals = {await code(own.api.get(path, before=each)) for each in (other, begun["thread_id"], "nothing")}
+    assert refusals == {(404, "not_found")}

@@ -3,11 +3,11 @@
 import { useEffect, useId, useRef, useState, type FocusEvent, type FormEvent, type ReactNode } from "react";
 import { useDesk } from "../app";
 import { CodeField } from "../instructions/CodeField";
-import type { Held, Verdict } from "../live/approving";
+import type { Held } from "../live/approving";
 import { Button } from "../parts/Button";
 import { useLayer } from "../parts/keys";
 import { useSeconds } from "../parts/seconds";
-import { isAsked, type Approval } from "../state/approvals";
+import { isAsked, type Approval, type Verdict } from "../state/approvals";
 import type { Members } from "../state/reading";
 import { useStored } from "../state/store";
 import { plainly } from "../text/unseen";

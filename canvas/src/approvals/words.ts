@@ -1,7 +1,7 @@
 /** Approvals in words for people. Pure. */
 
-import type { Held, Verdict } from "../live/approving";
-import { isAsked, waitsForPerson, type Approval, type Hop, type Party } from "../state/approvals";
+import type { Held } from "../live/approving";
+import { isAsked, waitsForPerson, type Approval, type Hop, type Party, type Verdict } from "../state/approvals";
 import type { Members } from "../state/reading";
 import { plainly } from "../text/unseen";
 import { sentence } from "../text/words";

@@ -1,6 +1,6 @@
 /** The server's HTTP side, same origin. Every refusal becomes a `Refusal` that carries a sentence for people. */
 
-import { approvalOf, type Approval } from "../state/approvals";
+import { approvalOf, type Answer, type Approval } from "../state/approvals";
 import type { Delegation } from "../state/delegations";
 import type { Attachment, Choice } from "../state/model";
 import { chainOf, deadLetterOf, unansweredOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
@@ -9,7 +9,6 @@ import type { UploadLimits } from "../text/files";
 import type { ConnectPage, Delegated, DelegationFull, DelegationItem, DelegationPage, HostRow, Session, Snapshot, TimelinePage } from "../wire";
 import { sentence } from "../text/words";
 import { NoAnswer, Refusal } from "./answers";
-import type { Answer } from "./approving";
 import { upload, type Watch } from "./upload";
 
 export { NoAnswer, Refusal };

@@ -1,9 +1,9 @@
 /** Answers to approvals: held for five seconds, in which nothing leaves the page and they can be taken back, then sent.
  * Besides: the reading of lists, and by how much the server's clock differs from this machine's. */
 
-import { approvalOf, isAsked, withApprovals, type Approval } from "../state/approvals";
+import { approvalOf, isAsked, withApprovals, type Answer, type Approval, type Verdict } from "../state/approvals";
 import type { State } from "../state/model";
-import { members, type Members } from "../state/reading";
+import { members } from "../state/reading";
 import { createStore, type Store } from "../state/store";
 import type { Undo } from "../state/undo";
 import { NoAnswer, Refusal } from "./answers";
@@ -12,15 +12,6 @@ import { wordsOf, type Api } from "./api";
 export const HELD_MS = 5_000;
 /** So many are sent at once. */
 const AT_ONCE = 4;
-
-export type Verdict = "approve" | "deny" | "escalate" | "more_info";
-
-export interface Answer {
-  verdict: Verdict;
-  note: string;
-  /** Other details than those that were asked for. */
-  details: Members | null;
-}
 
 /** An answer that this page gave and the server has not taken. */
 export interface Held {

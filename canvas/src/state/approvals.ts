@@ -2,12 +2,21 @@
  * changes counts, in whatever order they come, and what has ended stays so. */
 
 import { list, members, number, text, type Members } from "./reading";
-import type { Leave } from "./standing";
 import { memoized } from "./store";
 
 const RANK = { pending: 0, info_requested: 0, approved: 1, denied: 1, expired: 1, withdrawn: 1 } as const;
 
 export type ApprovalStatus = keyof typeof RANK;
+
+export type Verdict = "approve" | "deny" | "escalate" | "more_info";
+
+/** What a person says to one. */
+export interface Answer {
+  verdict: Verdict;
+  note: string;
+  /** Other details than those that were asked for. */
+  details: Members | null;
+}
 
 /** Somebody who has a part in one. `kind`: person, workspace, rule, clock, server, requester or none. */
 export interface Party {
@@ -208,6 +217,9 @@ export const approvalLists = memoized((all: Approvals): Readonly<Record<ListName
   const ended = ordered.filter((each) => !isAsked(each)).sort((one, other) => (endedAt(one) > endedAt(other) ? -1 : 1));
   return { waiting: ordered.filter(waitsForPerson), open: ordered.filter(isAsked), decided: ended, all: ordered.toReversed() };
 });
+
+/** What an agent that asks for leave waits for: a person, or an agent above it. */
+export type Leave = "waiting" | "asking";
 
 /** By workspace that asks for leave: what it waits for. One that has to answer a question waits for nobody. */
 export const leavesOf = memoized((all: Approvals): ReadonlyMap<string, Leave> => {

@@ -1,10 +1,11 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
+import type { Leave } from "./approvals";
 import { concerns, unreadTotal } from "./attention";
 import { EMPTY_CHAT, seatOf, type Chat, type Workspace } from "./model";
 import { teamsOf } from "./teams";
 import { buildTree } from "./tree";
-import { countStandings, PRECEDENCE, shownStanding, standingOf, taskOf, WORDS, type Leave, type Standing } from "./standing";
+import { countStandings, PRECEDENCE, shownStanding, standingOf, taskOf, WORDS, type Standing } from "./standing";
 import { workspaceRow } from "./testing";
 
 const STATUSES = ["provisioning", "online", "offline", "degraded", "paused", "hibernated", "awaiting_agent", "failed", "removed", "of tomorrow"];

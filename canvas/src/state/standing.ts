@@ -1,5 +1,6 @@
 /** What a person is told about an agent: one standing, a word for it, and how urgent it is. */
 
+import type { Leave } from "./approvals";
 import type { Workspace } from "./model";
 
 export type Standing =
@@ -61,9 +62,6 @@ export function standingOf(workspace: Pick<Workspace, "status" | "active_tasks" 
   }
   return BY_STATUS[workspace.status] ?? "offline";
 }
-
-/** What an agent that asks for leave waits for: a person, or an agent above it. */
-export type Leave = "waiting" | "asking";
 
 /** The same as people are told it: who waits for leave does not work, whatever it said last. */
 export function shownStanding(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task">, leave: Leave | undefined): Standing {

@@ -1,6 +1,7 @@
 /** How the teams stand, each with all below it. */
 
-import { PRECEDENCE, rankOf, shownStanding, type Counts, type Leave, type Standing } from "./standing";
+import { PRECEDENCE, rankOf, shownStanding, type Counts, type Standing } from "./standing";
+import type { Leave } from "./approvals";
 import type { Workspace } from "./model";
 import { walk, type Tree } from "./tree";
 

@@ -2,11 +2,10 @@
 
 import { useMemo } from "react";
 import { useCalmData, useData, useDesk } from "../app";
-import { leavesOf } from "../state/approvals";
+import { leavesOf, type Leave } from "../state/approvals";
 import { foldedTeams } from "../state/folds";
 import type { Seat, Workspace } from "../state/model";
 import { matching } from "../state/rows";
-import type { Leave } from "../state/standing";
 import { memoized, useStored } from "../state/store";
 import { teamsOf, type Team } from "../state/teams";
 import { buildTree, type Tree } from "../state/tree";

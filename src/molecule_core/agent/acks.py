@@ -5,6 +5,7 @@ Above: membership, verbs. Below: cursors, client.
 """
 
 import logging
+from collections.abc import Collection
 from typing import Any
 
 from molecule_core.agent.cursors import CursorFile, Remembered
@@ -43,9 +44,12 @@ class Acks:
         self._known = Remembered(fence=self._known.fence)
         self._places.clear()
 
-    def hold(self, attempts: dict[str, int], places: dict[str, int]) -> None:
-        """Messages were taken from the server: their attempts and their numbers. Raises Fenced, OSError."""
-        self._known.held.update(attempts)
+    def hold(self, attempts: dict[str, int], places: dict[str, int], again: Collection[str] = ()) -> None:
+        """Messages were taken from the server: their attempts and their numbers; `again`: those that are handled, which
+        is on the disk at once for all, or the next process would give back what it finds held. Raises Fenced, OSError.
+        """
+        for id_, attempt in attempts.items():
+            self._note(id_, attempt, is_handled=id_ in again)
         self._places.update(places)
         while len(self._places) > _MOST_PLACES:
             del self._places[next(iter(self._places))]
@@ -76,9 +80,15 @@ class Acks:
 
     def handled(self, activity_id: str, attempt: int) -> None:
         """A message is handled: that is on the disk before the server hears it. Raises Fenced, OSError."""
-        self._known.held.pop(activity_id, None)
-        self._known.handled[activity_id] = attempt
+        self._note(activity_id, attempt, is_handled=True)
         self._save()
+
+    def _note(self, activity_id: str, attempt: int, *, is_handled: bool) -> None:
+        if is_handled:
+            self._known.held.pop(activity_id, None)
+            self._known.handled[activity_id] = attempt
+        else:
+            self._known.held[activity_id] = attempt
 
     async def confirm(self, api: Api, activity_id: str) -> bool:
         """Tells the server; False if it could not be told now. What it refuses is settled too: it will not get better,

@@ -322,20 +322,20 @@ class Membership:
         attempts = {message.activity_id: message.attempt for message in messages}
         places = {str(row.get("id")): row["seq"] for row in rows if isinstance(row.get("seq"), int)}
         ends = self._clock.monotonic() + self._wishes.lease_seconds
-        self._acks.hold(attempts, places)
+        # Handed out once more before the server heard that they are handled: that counts for this time too.
+        again = [each.activity_id for each in messages if self._is_done(each)]
+        self._acks.hold(attempts, places, again)
         for message in messages:
-            news = message.reminder and not self._inbox.was_reminded(message)
-            if self._was_handled(message) and not news:
-                # It was handed out once more before the server heard that it is handled: that counts for both.
-                self._acks.handled(message.activity_id, message.attempt)
-                await self._acks.confirm(self.api(), message.activity_id)
-            else:
+            if message.activity_id not in again:
                 self._leases[message.activity_id] = ends
                 self._inbox.add(message)
+        for activity_id in again:
+            await self._acks.confirm(self.api(), activity_id)
 
-    def _was_handled(self, message: InboxMessage) -> bool:
-        known = self._inbox.handled(message.activity_id, self.id)
-        return bool(known) or self._acks.is_pending(message.activity_id)
+    def _is_done(self, message: InboxMessage) -> bool:
+        """Whether it is handled already, and no reminder that was not here before."""
+        known = self._inbox.handled(message.activity_id, self.id) or self._acks.is_pending(message.activity_id)
+        return bool(known) and not (message.reminder and not self._inbox.was_reminded(message))
 
     # -- handled -------------------------------------------------------------------------------------------------------
 

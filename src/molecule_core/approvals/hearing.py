@@ -27,9 +27,10 @@ class Hearing:
         self._limits = limits
 
     def explained(self, org_id: str, fact: Explained) -> Generator[Step, Any, Followed]:
-        """The requester has answered a question: it goes back to who asked. What comes too late changes nothing."""
+        """The requester has answered a question: it goes back to who asked. What comes too late changes nothing, even
+        if another question is open by then."""
         row = yield from row_of(org_id, approval_of(fact.message_id))
-        if row is None or rules.TABLE[Fact.ANSWER, row.status] is None:
+        if row is None or rules.TABLE[Fact.ANSWER, row.status] is None or row.question_seq != fact.seq:
             return Followed()
         course = self._steps.course(row)
         # The command that answers has closed the question already.

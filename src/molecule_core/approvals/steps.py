@@ -42,13 +42,15 @@ def row_of(org_id: str, approval_id: str) -> Generator[Step, Any, Approval | Non
 
 
 class Course:
-    """One change of an approval on its way: its row as it will be, and what is written and told beside it."""
+    """One change of an approval on its way: its row as it will be, and what is written and told beside it. `is_orphan`:
+    who asked is removed; so it is looked at at once still, whatever somebody has said of it meanwhile."""
 
-    def __init__(self, row: Approval, now: int, *, is_new: bool = False) -> None:
+    def __init__(self, row: Approval, now: int, *, is_new: bool = False, is_orphan: bool = False) -> None:
         self.row = row
         self.now = now
         self.ended = False
         self._is_new = is_new
+        self._is_orphan = is_orphan
         self._writes = list[Statement]()
         self._events = list[Event]()
         self._rings: tuple[str, ...] = ()
@@ -87,6 +89,7 @@ class Course:
     def followed(self, counted: ApprovalMeter) -> Followed:
         """All of it, as a follower adds it to a command."""
         due = rules.due_of(self.row)
+        due = self.now if due is not None and self._is_orphan else due
         look: Statement = no_timer(APPROVAL, self.row.key) if due is None else timer(APPROVAL, self.row.key, due)
         save: Statement = ("insert_approval" if self._is_new else "save_approval", self.row)
         rings = (wake_key(self.row.org_id, self.row.id), org_key(self.row.org_id), TIMERS, *self._rings)
@@ -122,7 +125,8 @@ class Steps:
 
     def course(self, row: Approval, *, is_new: bool = False) -> Course:
         """A change begins."""
-        return Course(row, self._clock.now(), is_new=is_new)
+        is_orphan = self.living(row.workspace_id) is None
+        return Course(row, self._clock.now(), is_new=is_new, is_orphan=is_orphan)
 
     def living(self, workspace_id: str | None) -> Workspace | None:
         """A seat, if it is not removed."""

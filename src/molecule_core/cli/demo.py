@@ -5,7 +5,6 @@ folder, so that it never mixes with real data.
 """
 
 import asyncio
-import errno
 import logging
 import shlex
 import shutil
@@ -31,7 +30,7 @@ from molecule_core.ground.errors import BadSettings, StateInUse
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.settings import Settings, environment
 from molecule_core.server import Server
-from molecule_core.serving import serve
+from molecule_core.serving import cannot_listen, serve
 from molecule_core.store.backup import is_in_use
 
 FOLDER = "demo"
@@ -115,11 +114,7 @@ def _free_port(host: str, port: int) -> int:
             probe.bind(address)
             return int(probe.getsockname()[1])
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            advice = f"port {port} is in use; stop what runs there, or choose another one with --port"
-        else:
-            advice = f"one cannot listen on {host}:{port} ({error.strerror}); choose another --host or --port"
-        raise BadSettings(reason=advice) from None
+        raise cannot_listen(host, port, error) from None
 
 
 # -- its life ----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 link, and nothing in them is anybody's secret. Markdown, never HTML."""
 
 from collections.abc import Callable
+from functools import cache
 
 from molecule_core.edges.routes import PUBLIC, Answer, Call, Handler, Route
 from molecule_core.wire import agentdocs
@@ -26,10 +27,12 @@ class AgentDocsEdge:
         return Route("GET", path, self._answering(text), PUBLIC, summary, media=_MARKDOWN)
 
     def _answering(self, text: Callable[[str], str]) -> Handler:
-        body = text(self._public_url).encode()
+        @cache
+        def body() -> bytes:
+            return text(self._public_url).encode()
 
         def answer(_call: Call) -> Answer:
             """A page in Markdown, for agents: no HTML, no credential."""
-            return Answer(body, content_type=f"{_MARKDOWN}; charset=utf-8".encode())
+            return Answer(body(), content_type=f"{_MARKDOWN}; charset=utf-8".encode())
 
         return answer

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec.structs import replace
 
 from molecule_core.access.model import Role
+from molecule_core.edges.query import asks, plain_text, text
 from molecule_core.edges.rates import SENDING
-from molecule_core.edges.routes import EVERYBODY, Answer, Call, Route, Who, json_answer, plain_text
+from molecule_core.edges.routes import EVERYBODY, Answer, Call, Route, Who, json_answer
 from molecule_core.edges.threads import Found
 from molecule_core.ground.errors import InvalidField
 from molecule_core.ground.limits import Limits
@@ -49,8 +50,9 @@ class AgentEdge:
             ("close", "Close an agent", made.close, 200),
             ("resume", "Take an agent up again", made.resume, 200),
         )
+        found = asks(text("prefix", "Only those whose path begins so: relative to the thread, or absolute."))
         return [
-            Route("GET", every, self.agents, see, "The agents of a tree", None, Agents),
+            Route("GET", every, self.agents, see, "The agents of a tree", None, Agents, query=found),
             Route("POST", f"{every}/wait", self.wait, drive, "Wait for agents", AgentCall, AgentAnswer),
             *(self._route(f"{every}/{verb}", about, act, status) for verb, about, act, status in acts),
         ]

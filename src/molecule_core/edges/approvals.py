@@ -12,20 +12,9 @@ from molecule_core.approvals.reader import ORG_STATES, STATES, ApprovalReader
 from molecule_core.approvals.writer import ApprovalWriter
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.messages import checked_key
+from molecule_core.edges.query import AFTER, BEFORE, LIMIT, WAIT, asks, choice, number, plain_text, text, whole_number
 from molecule_core.edges.rates import SENDING
-from molecule_core.edges.routes import (
-    EVERYBODY,
-    PEOPLE,
-    WORKSPACE,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    plain_text,
-    whole_number,
-)
+from molecule_core.edges.routes import EVERYBODY, PEOPLE, WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
@@ -41,6 +30,7 @@ _DECISIONS = {
     "denied": Decision.DENY,
 }
 _ROLES = ("requester", "holder", "any")
+_ORG = text("org", "Which organisation, for the admin.")
 _MOST_TIME = 1 << 31
 
 
@@ -121,16 +111,45 @@ class ApprovalEdge:
         decides, own = Who(EVERYBODY, Reach.TALK, Role.OPERATOR), Who(EVERYBODY, Reach.OWN, Role.OPERATOR)
         sets = Who(PEOPLE, Reach.OWN, Role.OPERATOR)
         needs, alone = "/workspaces/{id}/approval-rules", "/workspaces/{id}/standing-authority"
+        of_one = asks(
+            LIMIT,
+            BEFORE,
+            choice("role", "What the workspace is to them; requester if left out.", _ROLES),
+            choice("state", "How they stand.", STATES),
+        )
+        waits = asks(WAIT, number("seq", "Wait for a change after this one."))
+        waiting = asks(LIMIT, AFTER, _ORG)
+        of_all = asks(LIMIT, BEFORE, _ORG, choice("state", "How they stand.", ORG_STATES))
         return [
             Route("POST", every, self.ask, own_agent, "Ask for leave", Ask, item, 201, counts=SENDING),
-            Route("GET", every, self.every, look, "What was asked for, or is to be decided", None, ApprovalPage),
-            Route("GET", one, self.show, look, "One approval", None, item),
+            Route(
+                "GET",
+                every,
+                self.every,
+                look,
+                "What was asked for, or is to be decided",
+                None,
+                ApprovalPage,
+                query=of_one,
+            ),
+            Route("GET", one, self.show, look, "One approval", None, item, query=waits),
             Route("POST", f"{one}/decide", self.decide, decides, "Decide", Decide, item),
             Route("POST", f"{one}/answer", self.answer, own_agent, "Answer a question about it", More, item),
             Route("POST", f"{one}/withdraw", self.withdraw, own, "Take a request back", Withdraw, item, bare=True),
             Route("POST", f"{one}/use", self.use, own_agent, "Use an approval, once", Use, Used),
-            Route("GET", "/approvals/pending", self.pending, Who(PEOPLE), "What waits", None, ApprovalPage),
-            Route("GET", "/approvals", self.of_org, Who(PEOPLE), "All of an organisation", None, ApprovalPage),
+            Route(
+                "GET", "/approvals/pending", self.pending, Who(PEOPLE), "What waits", None, ApprovalPage, query=waiting
+            ),
+            Route(
+                "GET",
+                "/approvals",
+                self.of_org,
+                Who(PEOPLE),
+                "All of an organisation",
+                None,
+                ApprovalPage,
+                query=of_all,
+            ),
             Route("GET", needs, self.rules, look, "What needs leave", None, RuleSet),
             Route("PUT", needs, self.set_rules, sets, "Say what needs leave", RuleSet, RuleSet),
             Route("GET", alone, self.authority, look, "What it decides by itself", None, Authority),

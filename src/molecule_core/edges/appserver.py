@@ -12,8 +12,6 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
-from websockets.protocol import OPEN
-from websockets.server import ServerProtocol
 
 from molecule_core.edges.appserver_approvals import HEARD as _APPROVALS
 from molecule_core.edges.appserver_approvals import Approving
@@ -36,6 +34,7 @@ from molecule_core.edges.live import INTERNAL, Live
 from molecule_core.edges.routes import EVERYBODY, Answer, Call, Route, Who
 from molecule_core.edges.websocket import Socket
 from molecule_core.ground.errors import StoreUnavailable
+from molecule_core.ground.limits import Limits
 from molecule_core.org.reader import OrgReader
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.views.feed import Notice
@@ -115,8 +114,6 @@ class AppSocket(Socket):
     ) -> None:
         """Answers the handshake. Raises WebSocketNeeded."""
         super().__init__(live, call, org_id, credential)
-        # As much as a body of a request.
-        self._protocol = ServerProtocol(state=OPEN, max_size=call.limits.body_bytes)
         self._call = call
         self._dialect = dialect
         self._reader = reader
@@ -136,6 +133,10 @@ class AppSocket(Socket):
         self._fold = ItemFold()
         self._approving = Approving(call, dialect, self._say)
         self._works: list[asyncio.Task[None]] = []
+
+    @staticmethod
+    def _most_of(limits: Limits) -> int:
+        return limits.body_bytes  # as much as a body of a request
 
     def _open(self, transport: asyncio.Transport, connections: set[Any], data: bytes, rate: bytes) -> None:
         self._works = [asyncio.create_task(self._keep(work)) for work in (self._answer_all, self._tell_all)]

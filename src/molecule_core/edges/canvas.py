@@ -4,10 +4,10 @@ Above: `edges/app.py`. Below: `canvas_assets/`, which the build makes from `canv
 """
 
 from functools import cached_property
-from importlib import resources
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from molecule_core.edges.routes import PUBLIC, Answer, Call, Route
+from molecule_core.ground import package
 from molecule_core.ground.errors import NoSuchRoute
 
 _POLICY = (
@@ -78,7 +78,7 @@ class CanvasEdge:
     @cached_property
     def _files(self) -> dict[str, bytes]:
         """All of them: less than a megabyte, read when the first page is asked for."""
-        folder = resources.files("molecule_core").joinpath("canvas_assets")
+        folder = package.FOLDER / "canvas_assets"
         return dict(_below(folder, "")) if folder.is_dir() else {}
 
 
@@ -92,7 +92,7 @@ def _encodings(accepted: bytes) -> set[bytes]:
     return taken
 
 
-def _below(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
+def _below(folder: Path, prefix: str) -> list[tuple[str, bytes]]:
     found = []
     for entry in folder.iterdir():
         if entry.is_dir():

@@ -6,17 +6,8 @@ import msgspec
 from msgspec import Struct
 
 from molecule_core.access.model import Role
-from molecule_core.edges.routes import (
-    PEOPLE,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    plain_text,
-    whole_number,
-)
+from molecule_core.edges.query import BEFORE, LIMIT, asks, choice, number, plain_text, whole_number
+from molecule_core.edges.routes import PEOPLE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
@@ -48,9 +39,13 @@ class ChainEdge:
         """The rows for the table."""
         look, operate = Who(PEOPLE), Who(PEOPLE, Reach.NONE, Role.OPERATOR)
         every, one = "/orgs/{org_id}/chains", "/orgs/{org_id}/chains/{root_id}"
+        found = asks(LIMIT, BEFORE, choice("state", "How they stand; frozen if left out.", ("all", *State)))
+        paged = asks(LIMIT, number("after", "The number of the message behind which to go on."))
         return [
-            Route("GET", every, self.list, look, "Chains of messages that ran into a limit", None, ChainPage),
-            Route("GET", one, self.show, look, "One chain and its messages", None, ChainDetail),
+            Route(
+                "GET", every, self.list, look, "Chains of messages that ran into a limit", None, ChainPage, query=found
+            ),
+            Route("GET", one, self.show, look, "One chain and its messages", None, ChainDetail, query=paged),
             Route("POST", f"{one}/release", self.release, operate, "Let a frozen chain go on", Release, ChainRow),
             Route("POST", f"{one}/end", self.end, operate, "End a chain for good", None, ChainRow),
         ]

@@ -1,7 +1,8 @@
 """How a host of agents is connected to a seat: texts that the canvas shows and people paste. No token is in them."""
 
 from molecule_core.access.model import Role
-from molecule_core.edges.routes import PEOPLE, Answer, Call, Reach, Route, Who, json_answer, plain_text
+from molecule_core.edges.query import asks, choice, plain_text
+from molecule_core.edges.routes import PEOPLE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.errors import InvalidField
 from molecule_core.wire import hosts
 
@@ -16,9 +17,10 @@ class ConnectEdge:
         """The rows for the table."""
         operator_of = Who(PEOPLE, Reach.OWN, Role.OPERATOR)
         one, page = "/workspaces/{id}/connect", hosts.ConnectPage
+        chosen = asks(choice("host", "Where the agent lives.", hosts.NAMES))
         return [
             Route("GET", "/hosts", self.hosts, Who(PEOPLE), "Where agents can live", None, list[hosts.HostRow]),
-            Route("GET", one, self.page, operator_of, "How a host is connected (?host=)", None, page),
+            Route("GET", one, self.page, operator_of, "How a host is connected (?host=)", None, page, query=chosen),
         ]
 
     async def hosts(self, _call: Call) -> Answer:

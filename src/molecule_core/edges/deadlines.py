@@ -7,9 +7,15 @@ Above: `edges/protocol.py`. Below: the event loop.
 import asyncio
 from collections.abc import Callable
 
+# Long enough that the loop reads once before it is over.
+_READ_SECONDS = 0.001
+
 
 class Deadline:
-    """Counts from the last `begin`. Ringing may be early for a stage that has begun since: who is called looks."""
+    """Counts from the last `begin`. Ringing may be early for a stage that has begun since: who is called looks.
+
+    Nobody is late whose bytes lie here unread. A loop that was held up (by a disk, say) looks at its timers first, so a
+    timer that rings lets it read before anybody is called."""
 
     __slots__ = ("_due", "_loop", "_ring", "_since", "_timer")
 
@@ -35,6 +41,9 @@ class Deadline:
         self._timer = self._loop.call_at(due, self._on_timer)
 
     def _on_timer(self) -> None:
+        self._timer = self._loop.call_later(_READ_SECONDS, self._on_second_look)
+
+    def _on_second_look(self) -> None:
         self._timer = None
         self._ring()
 

@@ -13,21 +13,9 @@ from molecule_core.delegations.reader import STATES, DelegationReader, fact_show
 from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.edges.awaiting import Awaiting
 from molecule_core.edges.messages import checked_key, parts_of, sender_of
+from molecule_core.edges.query import BEFORE, LIMIT, ORG, asks, choice, number, plain_text, text, whole_number
 from molecule_core.edges.rates import SENDING
-from molecule_core.edges.routes import (
-    ADMIN,
-    EVERYBODY,
-    PEOPLE,
-    WORKSPACE,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    plain_text,
-    whole_number,
-)
+from molecule_core.edges.routes import ADMIN, EVERYBODY, PEOPLE, WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.edges.sight import Sight
 from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
@@ -51,6 +39,7 @@ ADMINS = frozenset((ADMIN,))
 _BEGUN = "delegated"
 _INBOX = "inbox"
 _WAY = ("out", "in", "both")
+_STATE = choice("state", "How they stand.", STATES)
 Seconds = Annotated[int, Meta(ge=0, lt=1 << 31)]
 
 
@@ -115,19 +104,48 @@ class DelegationEdge:
         wait, cancel = f"{every}/{{delegation_id}}/wait", f"{every}/{{delegation_id}}/cancel"
         source = Who(EVERYBODY, Reach.OWN, Role.OPERATOR)
         retry = f"{every}/{{delegation_id}}/retry"
+        own_list = asks(
+            LIMIT, BEFORE, _STATE, choice("direction", "Which end the workspace is; out if left out.", _WAY)
+        )
+        paged = asks(LIMIT, number("before", "The seq of the line from which to page back.", least=1))
+        of_all = asks(LIMIT, BEFORE, _STATE, ORG)
+        counted = asks(ORG)
+        of_seat = asks(LIMIT, BEFORE, _STATE, text("workspace_id", "Those of this seat, on either side."))
         return [
             Route(
                 "POST", f"{one}/delegate", self.begin, own_agent, "Give work", Delegate, Delegated, 202, counts=SENDING
             ),
-            Route("GET", every, self.list, look, "What a workspace delegated, or was given", None, items),
-            Route("GET", f"{one}/timeline", self.timeline, look, "What was said and delegated", None, TimelinePage),
+            Route(
+                "GET", every, self.list, look, "What a workspace delegated, or was given", None, items, query=own_list
+            ),
+            Route(
+                "GET",
+                f"{one}/timeline",
+                self.timeline,
+                look,
+                "What was said and delegated",
+                None,
+                TimelinePage,
+                query=paged,
+            ),
             Route("POST", wait, self.wait, own_agent, "Wait for what becomes of work", Wait, Delegated),
             Route("POST", cancel, self.cancel, source, "Take work back", Cancel, DelegationItem, bare=True),
             Route("GET", "/delegations/{delegation_id}", self.show, Who(EVERYBODY), "One, whole", None, DelegationFull),
             Route("POST", retry, self.retry, source, "Begin work once more", None, Delegated, 202, counts=SENDING),
-            Route("GET", "/admin/delegations", self.everywhere, Who(ADMINS), "All delegations", None, items),
-            Route("GET", "/admin/delegations/stats", self.stats, Who(ADMINS), "Counted", None, DelegationStats),
-            Route("GET", of_org, self.of_org, Who(PEOPLE), "What is delegated", None, DelegationPage),
+            Route(
+                "GET", "/admin/delegations", self.everywhere, Who(ADMINS), "All delegations", None, items, query=of_all
+            ),
+            Route(
+                "GET",
+                "/admin/delegations/stats",
+                self.stats,
+                Who(ADMINS),
+                "Counted",
+                None,
+                DelegationStats,
+                query=counted,
+            ),
+            Route("GET", of_org, self.of_org, Who(PEOPLE), "What is delegated", None, DelegationPage, query=of_seat),
         ]
 
     # -- giving work ---------------------------------------------------------------------------------------------------

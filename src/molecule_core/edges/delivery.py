@@ -6,18 +6,8 @@ from molecule_core.access.model import Kind, Role
 from molecule_core.delegations.model import Status as Done
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.rules import queue_status
-from molecule_core.edges.routes import (
-    EVERYBODY,
-    PEOPLE,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    plain_text,
-    whole_number,
-)
+from molecule_core.edges.query import BEFORE, LIMIT, asks, plain_text, whole_number
+from molecule_core.edges.routes import EVERYBODY, PEOPLE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import NotFound
 from molecule_core.messages.letters import Letters
@@ -45,13 +35,25 @@ class DeliveryEdge:
         operate = Who(PEOPLE, Reach.OWN, Role.OPERATOR)
         letter = f"{one}/dead-letters/{{activity_id}}"
         of_org = "/orgs/{org_id}/dead-letters"
+        paged = asks(LIMIT, BEFORE)
         return [
             Route(
                 "GET", f"{one}/a2a/queue/{{queue_id}}", self.queue, follow, "How a message stands", None, QueueStatus
             ),
             Route("GET", f"{one}/messages/{{activity_id}}/ticks", self.ticks, follow, "What became of it", None, Ticks),
-            Route("GET", of_org, self.letters_of_org, Who(PEOPLE), "What was given up", None, DeadLetterPage),
-            Route("GET", f"{one}/dead-letters", self.letters_of, view, "The same of one seat", None, DeadLetterPage),
+            Route(
+                "GET", of_org, self.letters_of_org, Who(PEOPLE), "What was given up", None, DeadLetterPage, query=paged
+            ),
+            Route(
+                "GET",
+                f"{one}/dead-letters",
+                self.letters_of,
+                view,
+                "The same of one seat",
+                None,
+                DeadLetterPage,
+                query=paged,
+            ),
             Route("POST", f"{letter}/requeue", self.requeue, operate, "Hand a dead letter out again"),
             Route("DELETE", letter, self.discard, operate, "Be done with a dead letter"),
         ]

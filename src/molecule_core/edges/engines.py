@@ -3,18 +3,8 @@
 import msgspec
 
 from molecule_core.access.model import Role
-from molecule_core.edges.routes import (
-    EVERYBODY,
-    WORKSPACE,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    plain_text,
-    whole_number,
-)
+from molecule_core.edges.query import WAIT, asks, number, plain_text, text, whole_number
+from molecule_core.edges.routes import EVERYBODY, WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.edges.threads import Found, key_of
 from molecule_core.ground.errors import InvalidField
 from molecule_core.ground.limits import Limits
@@ -49,8 +39,22 @@ class EngineEdge:
         """The rows for the table."""
         one, turn = "/threads/{thread_id}", "/threads/{thread_id}/turns/{turn_id}"
         agent, own = Who(EVERYBODY, role=Role.OPERATOR), Who(frozenset((WORKSPACE,)), Reach.OWN)
+        waits = asks(
+            WAIT,
+            text("owner", "Also those that this engine holds."),
+            number("own_too", "1: also those where it had begun a turn before it died."),
+        )
         return [
-            Route("GET", "/workspaces/{id}/threads/work", self.work, own, "What engines may claim", None, Work),
+            Route(
+                "GET",
+                "/workspaces/{id}/threads/work",
+                self.work,
+                own,
+                "What engines may claim",
+                None,
+                Work,
+                query=waits,
+            ),
             Route("POST", f"{one}/claim", self.claim, agent, "Claim a thread", ClaimWish, Claim),
             Route("POST", f"{one}/release", self.release, agent, "Let a thread go", Release, ThreadItem),
             Route("POST", f"{one}/entries", self.append, agent, "Add to the log", Append, Appended),

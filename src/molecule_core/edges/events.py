@@ -7,14 +7,18 @@ from molecule_core.edges.auth import Guards
 from molecule_core.edges.listeners import Listener
 from molecule_core.edges.live import Live
 from molecule_core.edges.projecting import Projection
-from molecule_core.edges.routes import EVERYBODY, PEOPLE, Answer, Call, Reach, Route, Who, json_answer, plain_text
+from molecule_core.edges.query import ORG, asks, plain_text, words
+from molecule_core.edges.routes import EVERYBODY, PEOPLE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.edges.stream import OlderStream, Stream
 from molecule_core.edges.websocket import Socket
 from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.org.reader import OrgReader
 from molecule_core.views.feed import Feed, Notice
 from molecule_core.views.snapshot import SnapshotReader
+from molecule_core.wire.envelope import INCLUDES
 from molecule_core.wire.live import Snapshot
+
+_INCLUDE = words("include", "What is told beside an agent's own mail.", INCLUDES)
 
 
 class EventEdge:
@@ -40,11 +44,28 @@ class EventEdge:
         """The rows for the table."""
         own = Who(EVERYBODY, Reach.OWN)
         snapshot, stream = "/orgs/{org_id}/snapshot", "text/event-stream"
+        told = asks(ORG, _INCLUDE)
+        told_own = asks(_INCLUDE)
         return [
             Route("GET", snapshot, self.snapshot, Who(PEOPLE), "All that the canvas shows", None, Snapshot),
-            Route("GET", "/ws", self.socket, Who(EVERYBODY), "Live events over a WebSocket", status=101, upgrades=True),
             Route(
-                "GET", "/events/stream", self.stream, Who(EVERYBODY), "Live events as server-sent events", media=stream
+                "GET",
+                "/ws",
+                self.socket,
+                Who(EVERYBODY),
+                "Live events over a WebSocket",
+                status=101,
+                upgrades=True,
+                query=told,
+            ),
+            Route(
+                "GET",
+                "/events/stream",
+                self.stream,
+                Who(EVERYBODY),
+                "Live events as server-sent events",
+                media=stream,
+                query=told,
             ),
             Route(
                 "GET",
@@ -53,6 +74,7 @@ class EventEdge:
                 own,
                 "The same, of one workspace, older shape",
                 media=stream,
+                query=told_own,
             ),
         ]
 

@@ -1,7 +1,6 @@
 """One request on a connection, from its first header to its answer."""
 
 import asyncio
-from collections.abc import Iterable
 
 from molecule_core.edges.bodies import Body
 from molecule_core.edges.heads import head_of, rate_lines
@@ -41,9 +40,9 @@ class Exchange:
         self.stream: Body | None = None
         self.task: asyncio.Task[None] | None = None
 
-    def head(self, answer: Answer, default_headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    def head(self, answer: Answer, date: bytes) -> bytes:
         """The head of its answer."""
-        return head_of(answer, default_headers, self.rate(answer), keep_alive=self.keep_alive)
+        return head_of(answer, date, self.rate(answer), keep_alive=self.keep_alive)
 
     def rate(self, answer: Answer) -> bytes:
         """Every answer tells what its reader may still ask."""

@@ -3,16 +3,19 @@
 The parser has no I/O and no memory beyond one line of a part's headers; how much comes is counted by those who feed it
 and by those who take the pieces. What is inside a file is bytes: nothing is unpacked, and no part has parts of its own.
 
-Above: `edges/files.py`. Below: the `multipart` package.
+Above: `edges/files.py`. Below: the `multipart` package, which is loaded with the first form.
 """
 
 from collections.abc import AsyncGenerator, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from multipart import MultipartError, MultipartSegment, PushMultipartParser, parse_options_header
 
 from molecule_core.edges.routes import Call
 from molecule_core.ground.errors import InvalidUpload
+
+if TYPE_CHECKING:
+    from multipart import MultipartError, MultipartSegment, PushMultipartParser
 
 FIELD = "files"
 _FORM = "multipart/form-data"
@@ -33,6 +36,8 @@ class FileBegins(Struct, frozen=True):
 
 async def read_form(call: Call) -> AsyncGenerator[FileBegins | bytes, None]:
     """The files of a form: each begins, then come its bytes. Raises InvalidUpload."""
+    from multipart import MultipartError, PushMultipartParser
+
     parser = PushMultipartParser(
         _boundary(call.header(b"content-type")), max_header_size=_LINE_BYTES, max_segment_count=_MOST_PARTS
     )
@@ -47,17 +52,17 @@ async def read_form(call: Call) -> AsyncGenerator[FileBegins | bytes, None]:
         raise InvalidUpload(reason=_words(error)) from None
 
 
-def _events(parser: PushMultipartParser, piece: bytes) -> Iterator[FileBegins | bytes]:
+def _events(parser: "PushMultipartParser", piece: bytes) -> Iterator[FileBegins | bytes]:
     if parser.closed:  # what stands behind the last boundary means nothing
         return
     for found in parser.parse(piece):
-        if isinstance(found, MultipartSegment):
-            yield _begun(found)
-        elif found:
+        if isinstance(found, bytes | bytearray):
             yield bytes(found)
+        elif found is not None:  # which ends a part
+            yield _begun(found)
 
 
-def _begun(part: MultipartSegment) -> FileBegins:
+def _begun(part: "MultipartSegment") -> FileBegins:
     if part.name != FIELD:
         raise InvalidUpload(reason="it has a field with another name")
     if part.filename is None:
@@ -66,6 +71,8 @@ def _begun(part: MultipartSegment) -> FileBegins:
 
 
 def _boundary(content_type: str | None) -> str:
+    from multipart import parse_options_header
+
     kind, options = parse_options_header(content_type or "")
     boundary = str(options.get("boundary", ""))
     if kind != _FORM or not 0 < len(boundary) <= _LONGEST_BOUNDARY or not boundary.isascii():
@@ -73,7 +80,7 @@ def _boundary(content_type: str | None) -> str:
     return boundary
 
 
-def _words(error: MultipartError) -> str:
+def _words(error: "MultipartError") -> str:
     """What the parser found, as the part of a sentence."""
     text = str(error.args[0] if error.args else "it is malformed")
     return text[0].lower() + text[1:]

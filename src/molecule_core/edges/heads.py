@@ -1,6 +1,6 @@
 """The head of an answer: status line and headers."""
 
-from collections.abc import Iterable
+from functools import lru_cache
 from http import HTTPStatus
 
 from molecule_core.edges.rates import Standing
@@ -21,26 +21,29 @@ def rate_lines(standing: Standing) -> bytes:
     return b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n" % standing
 
 
+@lru_cache(64)
+def _beginning(status: int, content_type: bytes, policy: bytes) -> bytes:
+    """What all answers of one kind have in common. There are few kinds, but for those of files."""
+    return b"".join((_STATUS_LINES[status], b"content-type: ", content_type, b"\r\n", _SAFETY, policy, b"\r\n"))
+
+
 def head_of(
     answer: Answer,
-    default_headers: Iterable[tuple[bytes, bytes]],
+    date: bytes,
     rate: bytes,
     *,
     keep_alive: bool,
     length: int | None = None,
 ) -> bytes:
-    """The head of an answer. Its body is sent in one piece, or, if `length` says how long it is, bit by bit."""
+    """The head of an answer. Its body is sent in one piece, or, if `length` says how long it is, bit by bit.
+    `date` and `rate` are whole lines."""
     lines = [
-        _STATUS_LINES[answer.status],
-        b"content-type: ",
-        answer.content_type,
-        b"\r\ncontent-length: %d\r\n" % (len(answer.body) if length is None else length),
-        _SAFETY,
-        answer.policy,
-        b"\r\n",
+        _beginning(answer.status, answer.content_type, answer.policy),
+        b"content-length: %d\r\n" % (len(answer.body) if length is None else length),
         rate,
+        date,
     ]
-    for name, value in (*default_headers, *answer.headers):
+    for name, value in answer.headers:
         lines += (name, b": ", value, b"\r\n")
     lines.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
     return b"".join(lines)

@@ -8,19 +8,22 @@ from msgspec import Struct
 
 from molecule_core.access.model import Role
 from molecule_core.edges.projecting import Projection
-from molecule_core.edges.routes import (
-    EVERYBODY,
-    PEOPLE,
-    WORKSPACE,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
+from molecule_core.edges.query import (
+    AFTER,
+    BEFORE,
+    LIMIT,
+    WAIT,
+    asks,
+    choice,
+    flag,
+    moment,
+    number,
     plain_text,
+    text,
     whole_number,
+    words,
 )
+from molecule_core.edges.routes import EVERYBODY, PEOPLE, WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import CursorGone, InvalidField
 from molecule_core.ground.limits import Limits
@@ -32,9 +35,24 @@ from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.telling import Wish
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.wire.activity import ActivityRow, ChatPage, WaitingMail
+from molecule_core.wire.envelope import INCLUDES
 
 _OWN_READ = Who(EVERYBODY, Reach.OWN, Role.VIEWER)
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+_BEFORE_TS = moment("before_ts", "Only what is older than this.")
+_ASKED = asks(
+    LIMIT,
+    WAIT,
+    text("since_id", "The row behind which to go on, oldest first; what lies before it is handled."),
+    number("claim", "Take messages from the inbox, and hold them for so many seconds.", least=1),
+    flag("waiting", "What is not handled yet, whoever holds it."),
+    text("type", "Only rows of this activity_type."),
+    choice("source", "Only what came from there.", ("canvas", "agent")),
+    text("peer_id", "Only what was said with this workspace."),
+    number("since_secs", "Only what is younger than so many seconds.", least=1),
+    _BEFORE_TS,
+    words("include", "What is told beside each row.", ("attachments", "peer_info", *INCLUDES)),
+)
 
 
 class Ack(Struct):
@@ -92,15 +110,34 @@ class InboxEdge:
         """The rows for the table."""
         one = "/workspaces/{id}"
         own_agent = Who(frozenset((WORKSPACE,)), Reach.OWN)
+        paged = asks(LIMIT, BEFORE, AFTER, _BEFORE_TS)
         return [
             Route(
-                "GET", f"{one}/activity", self.activity, _OWN_READ, "Read the log or the inbox", None, list[ActivityRow]
+                "GET",
+                f"{one}/activity",
+                self.activity,
+                _OWN_READ,
+                "Read the log or the inbox",
+                None,
+                list[ActivityRow],
+                query=_ASKED,
             ),
-            Route("GET", f"{one}/activities", self.activity, _OWN_READ, "The same", None, list[ActivityRow]),
+            Route(
+                "GET", f"{one}/activities", self.activity, _OWN_READ, "The same", None, list[ActivityRow], query=_ASKED
+            ),
             Route("GET", f"{one}/waiting", self.waiting, _OWN_READ, "What waits, and from whom", None, WaitingMail),
             Route("POST", f"{one}/activity/ack", self.ack, own_agent, "Say what is handled", Ack),
             Route("POST", f"{one}/activity/release", self.release, own_agent, "Give claimed messages back", Release),
-            Route("GET", f"{one}/chat-history", self.chat, _OWN_READ, "Read the chat with the user", None, ChatPage),
+            Route(
+                "GET",
+                f"{one}/chat-history",
+                self.chat,
+                _OWN_READ,
+                "Read the chat with the user",
+                None,
+                ChatPage,
+                query=paged,
+            ),
             Route("POST", f"{one}/chat/read", self.read_chat, Who(PEOPLE, Reach.OWN), "Say what was read", ReadUpTo),
         ]
 

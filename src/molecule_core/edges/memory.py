@@ -6,17 +6,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from molecule_core.access.model import Kind, Role
-from molecule_core.edges.routes import (
-    EVERYBODY,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    plain_text,
-    whole_number,
-)
+from molecule_core.edges.query import AFTER, BEFORE, LIMIT, asks, choice, number, plain_text, text, whole_number
+from molecule_core.edges.routes import EVERYBODY, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import InvalidField, NotFound, RoleTooLow
 from molecule_core.ground.limits import Limits
@@ -121,14 +112,23 @@ class MemoryEdge:
         one_memory, one_key = f"{memories}/{{memory_id}}", f"{keys}/{{key}}"
         # Whoever may issue a token of the workspace may read what it remembers; who only looks may not.
         own = Who(EVERYBODY, Reach.OWN, Role.OPERATOR)
+        wanted = asks(
+            LIMIT,
+            BEFORE,
+            text("q", "Only those that hold all these words."),
+            choice("scope", "Only those of this scope.", list(Scope)),
+            text("namespace", "Only those of this namespace."),
+        )
+        paged = asks(LIMIT, AFTER)
+        matched = asks(number("if_match_version", "Only if it has this version."))
         return [
-            Route("GET", memories, self.recall, own, "Recall memories", None, list[MemoryView]),
+            Route("GET", memories, self.recall, own, "Recall memories", None, list[MemoryView], query=wanted),
             Route("POST", memories, self.commit, own, "Remember something", Commit, Remembered, 201),
             Route("DELETE", one_memory, self.forget, own, "Forget a memory", None, Gone),
-            Route("GET", keys, self.list, own, "The values of a workspace", None, list[EntryView]),
+            Route("GET", keys, self.list, own, "The values of a workspace", None, list[EntryView], query=paged),
             Route("POST", keys, self.put, own, "Put a value under a key", Put, Saved),
             Route("GET", one_key, self.get, own, "A value under a key", None, EntryView, deep=True),
-            Route("DELETE", one_key, self.delete, own, "Remove a key", None, Gone, deep=True),
+            Route("DELETE", one_key, self.delete, own, "Remove a key", None, Gone, deep=True, query=matched),
         ]
 
     # -- memories ------------------------------------------------------------------------------------------------------

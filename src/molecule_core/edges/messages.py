@@ -10,19 +10,9 @@ from msgspec import Struct, structs
 from molecule_core.access.model import Caller, Kind, Role
 from molecule_core.edges.delegated import EXTENSIONS, Delegated, asks_to_delegate
 from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_headers, problem_of
+from molecule_core.edges.query import whole_number
 from molecule_core.edges.rates import SENDING, Rates
-from molecule_core.edges.routes import (
-    EVERYBODY,
-    WORKSPACE,
-    Answer,
-    Call,
-    Later,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    whole_number,
-)
+from molecule_core.edges.routes import EVERYBODY, WORKSPACE, Answer, Call, Later, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import (
     InvalidCaller,

@@ -42,7 +42,7 @@ _REFUSED = {"anyOf": [{"$ref": f"#/components/schemas/{shape['title']}"} for sha
 
 def describe(table: list[Route], version: str) -> dict[str, Any]:
     """The whole document. Shapes come from the structs that handlers read and write."""
-    shapes = [shape for route in table for shape in (route.takes, route.gives) if shape is not None]
+    shapes = [shape for route in table for shape in (route.takes, route.gives, route.gone) if shape is not None]
     schemas, components = msgspec.json.schema_components(shapes, ref_template="#/components/schemas/{name}")
     by_shape = {str(shape): schema for shape, schema in zip(shapes, schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
@@ -73,6 +73,10 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in _PARAMETER.findall(route.path)
+        ]
+        + [
+            {"name": each.name, "in": "query", "description": each.about, "schema": each.schema, **each.style}
+            for each in route.query.values()
         ],
         "responses": {
             str(route.status): _done(route, by_shape),
@@ -82,6 +86,10 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
             },
         },
     }
+    if route.gone is not None:
+        either = {"anyOf": [by_shape[str(route.gone)], _REFUSED]}
+        answer = {"description": "removed, or not there", "content": {"application/json": {"schema": either}}}
+        operation["responses"]["404"] = answer
     if route.events:
         told = {"schema": by_shape.get(str(route.gives), {}), "description": "each event holds one such message"}
         operation["responses"][str(route.status)]["content"]["text/event-stream"] = told

@@ -10,6 +10,7 @@ from molecule_core.access.model import Kind
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.edges.live import Live
+from molecule_core.edges.query import asks, flag
 from molecule_core.edges.routes import ADMIN, Answer, Call, Route, Who, json_answer
 from molecule_core.ground import machine
 from molecule_core.ground.clock import Clock, others_first, rfc3339
@@ -102,9 +103,12 @@ class OperationsEdge:
         """The rows for the table."""
         scrape = Who(frozenset((ADMIN, Kind.METRICS)))
         admin = Who(frozenset((ADMIN,)))
+        dry = asks(flag("dry_run", "With true it is counted and nothing changes."))
         return [
             Route("GET", "/metrics", self.metrics, scrape, "The server's figures, for Prometheus", media="text/plain"),
-            Route("POST", "/admin/prune", self.prune, admin, "Prune now, or ask what would go", None, Pruned),
+            Route(
+                "POST", "/admin/prune", self.prune, admin, "Prune now, or ask what would go", None, Pruned, query=dry
+            ),
         ]
 
     async def prune(self, call: Call) -> Answer:

@@ -1,23 +1,22 @@
-"""The HTTP connection, as uvicorn's documented `http=` setting takes it: llhttp parses, one write answers.
+"""The HTTP connection: llhttp parses, one write answers.
 
 A request is read whole (a route that `streams` reads its body itself, piece by piece) and handed to the application
 without an ASGI scope, messages or, on the hot path, a task: that is what makes a durable message affordable
 (docs/decisions/0004 has the figures). Bounded here: headers in size and time, bodies in size and time, idle connections
 and unread answers in time, pipelined requests in number. One timer a connection, none a request.
 
-Above: the socket. Below: `edges/app.py`.
+Above: the listener, the socket. Below: `edges/app.py`.
 """
 
 import asyncio
 from collections import deque
-from typing import Any, cast
+from typing import cast
 
 import httptools
-from uvicorn.config import Config
-from uvicorn.server import ServerState
 
 from molecule_core.edges.app import App, refusal
 from molecule_core.edges.bodies import Body
+from molecule_core.edges.crowd import Crowd
 from molecule_core.edges.deadlines import Deadline, Unread
 from molecule_core.edges.exchange import Exchange, head_without_upgrade, wants_websocket
 from molecule_core.edges.rates import Visitor
@@ -33,20 +32,12 @@ _IDLE, _HEAD, _BODY, _BUSY = range(4)
 
 
 class Connection(asyncio.Protocol):
-    """One client. `app` and `limits` are set on a subclass made by `connection_class`."""
+    """One client."""
 
-    app: App
-    limits: Limits
-
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        self._loop = _loop or asyncio.get_running_loop()
-        self._server = server_state
+    def __init__(self, app: App, limits: Limits, crowd: Crowd) -> None:
+        self.app = app
+        self.limits = limits
+        self._crowd = crowd
         self._parser = httptools.HttpRequestParser(self)
         self._queue: deque[Exchange] = deque()
         self._reading: Exchange | None = None
@@ -63,7 +54,7 @@ class Connection(asyncio.Protocol):
         self._early: list[bytes] = []
         self._stage = _HEAD
         self._unread: Unread | None = None
-        self._deadline = Deadline(self._loop, self._on_deadline)
+        self._deadline = Deadline(asyncio.get_running_loop(), self._on_deadline)
 
     # -- the transport's side ------------------------------------------------------------------------------------------
 
@@ -71,14 +62,14 @@ class Connection(asyncio.Protocol):
         """A client came."""
         self._transport = cast(asyncio.Transport, transport)
         self._visitor = Visitor(transport.get_extra_info("peername"), self.app.rates)
-        self._server.connections.add(self)  # type: ignore[arg-type]
+        self._crowd.connections.add(self)
         self._watch()
-        if len(self._server.connections) > self.limits.connections:
+        if len(self._crowd.connections) > self.limits.connections:
             self._hang_up(errors.ServerBusy())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client went: what works on its answers may stop; what was accepted stays accepted."""
-        self._server.connections.discard(self)
+        self._crowd.connections.discard(self)
         self._closing = True
         self._deadline.stop()
         for exchange in self._queue:
@@ -301,8 +292,8 @@ class Connection(asyncio.Protocol):
         task = self.app.respond(exchange.call, lambda answer: self._write(exchange, answer))
         if task is not None and not exchange.answered:
             exchange.task = task
-            self._server.tasks.add(task)
-            task.add_done_callback(self._server.tasks.discard)
+            self._crowd.tasks.add(task)
+            task.add_done_callback(self._crowd.tasks.discard)
 
     def _write(self, exchange: Exchange, answer: Answer) -> None:
         """Sends an answer in one piece."""
@@ -318,7 +309,7 @@ class Connection(asyncio.Protocol):
         self._queue.popleft()
         if len(self._queue) == _MOST_PIPELINED and self._unread is None:
             self._transport.resume_reading()
-        head = exchange.head(answer, self._server.default_headers)
+        head = exchange.head(answer, self._crowd.date())
         self._transport.write(head if exchange.head_only else head + answer.body)
         if exchange.complete:
             self._finish(exchange)
@@ -333,10 +324,10 @@ class Connection(asyncio.Protocol):
     def _hand_over(self, take: Taker, rate: bytes) -> None:
         """From here on another protocol speaks on this connection."""
         self._deadline.stop()
-        self._server.connections.discard(self)
+        self._crowd.connections.discard(self)
         self._queue.clear()
         self._transport.resume_reading()
-        take(self._transport, cast(set[Any], self._server.connections), b"".join(self._early), rate)
+        take(self._transport, self._crowd.connections, b"".join(self._early), rate)
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
@@ -384,7 +375,7 @@ class Connection(asyncio.Protocol):
         if not self._transport.is_closing() and not settled:
             exchange.keep_alive = False
             answer = refusal(error)
-            self._transport.write(exchange.head(answer, self._server.default_headers) + answer.body)
+            self._transport.write(exchange.head(answer, self._crowd.date()) + answer.body)
         if not linger or self._transport.is_closing():
             self._transport.close()
             return
@@ -392,8 +383,3 @@ class Connection(asyncio.Protocol):
         self._stage = _BUSY
         self._deadline.end_with(self._transport.abort, _LINGER_SECONDS)
         self._transport.write_eof()
-
-
-def connection_class(app: App, limits: Limits) -> type[Connection]:
-    """The connection of one server, for uvicorn."""
-    return type("MoleculeConnection", (Connection,), {"app": app, "limits": limits})

@@ -7,6 +7,7 @@ from msgspec import Raw, Struct
 
 from molecule_core.access.model import Kind, Role
 from molecule_core.edges.auth import Guards
+from molecule_core.edges.query import asks, text
 from molecule_core.edges.routes import EVERYBODY, WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import InvalidField, MayNotTalk
@@ -104,11 +105,14 @@ class RegistryEdge:
         """The rows for the table."""
         talk = Who(EVERYBODY, Reach.TALK, Role.VIEWER)
         own = Who(EVERYBODY, Reach.OWN, Role.VIEWER)
+        named = asks(text("q", "Only those whose name or role holds it."))
         return [
             Route("POST", "/registry/register", self.register, _AGENT, "Take a seat", Register),
             Route("POST", "/registry/heartbeat", self.heartbeat, _AGENT, "Say that one is there", Heartbeat),
             Route("POST", "/registry/update-card", self.update_card, _AGENT, "Say what one can do", Card),
-            Route("GET", "/registry/{id}/peers", self.peers, own, "Whom one may talk to", None, list[PeerRow]),
+            Route(
+                "GET", "/registry/{id}/peers", self.peers, own, "Whom one may talk to", None, list[PeerRow], query=named
+            ),
             Route("GET", "/registry/discover/{id}", self.discover, talk, "Look up a peer"),
             Route("POST", "/registry/check-access", self.check_access, Who(EVERYBODY), "Ask who may talk", Question),
         ]

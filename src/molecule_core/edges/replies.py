@@ -7,20 +7,9 @@ from msgspec import Meta, Struct
 
 from molecule_core.access.model import Role
 from molecule_core.edges.messages import checked_key, parts_of
+from molecule_core.edges.query import BEFORE, LIMIT, asks, choice, plain_text, whole_number
 from molecule_core.edges.rates import SENDING
-from molecule_core.edges.routes import (
-    EVERYBODY,
-    PEOPLE,
-    WORKSPACE,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    plain_text,
-    whole_number,
-)
+from molecule_core.edges.routes import EVERYBODY, PEOPLE, WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.errors import InvalidField, InvalidMessage
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import MessageMeter
@@ -91,6 +80,8 @@ class ReplyEdge:
         operate = Who(PEOPLE, Reach.OWN, Role.OPERATOR)
         draft = f"{one}/messages/{{activity_id}}/draft"
         page = ObligationPage
+        of_one = asks(LIMIT, BEFORE, choice("state", "How they stand; open if left out.", STATES))
+        of_all = asks(LIMIT, BEFORE, choice("state", "How they stand; unanswered if left out.", OF_ORG))
         return [
             Route("POST", f"{one}/reply", self.reply, own_agent, "Answer a message", Reply, Replied, counts=SENDING),
             Route("POST", f"{one}/decline", self.decline, own_agent, "Decline one", Decline, Replied, counts=SENDING),
@@ -108,8 +99,18 @@ class ReplyEdge:
                 "What a workspace owes answers for",
                 None,
                 page,
+                query=of_one,
             ),
-            Route("GET", "/orgs/{org_id}/obligations", self.of_org, Who(PEOPLE), "Who leaves messages", None, page),
+            Route(
+                "GET",
+                "/orgs/{org_id}/obligations",
+                self.of_org,
+                Who(PEOPLE),
+                "Who leaves messages",
+                None,
+                page,
+                query=of_all,
+            ),
         ]
 
     # -- answering -----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from molecule_core.access.model import Caller, Kind, Role
+from molecule_core.edges.query import Query
 from molecule_core.edges.rates import Counts, Standing
 from molecule_core.ground.errors import InvalidField, InvalidJson, MethodNotAllowed, NoSuchRoute
 from molecule_core.ground.limits import Limits
@@ -111,14 +112,16 @@ class Call(Struct):
         return self.by.kind is Kind.WORKSPACE and self.by.id == self.target.id
 
     def query(self) -> dict[str, str]:
-        """The query's fields; of a field that stands twice, the last. Raises InvalidField."""
+        """The query's fields, of those that the route declares; of one that stands twice, the last. Raises
+        InvalidField."""
         if not self.query_string:
             return {}
         try:
             text = self.query_string.decode("ascii")
-            return dict(parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_QUERY_FIELDS))
+            found = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_QUERY_FIELDS)
         except (ValueError, UnicodeError):
             raise InvalidField(reason="the query string is not valid; percent-encode it as UTF-8") from None
+        return {name: value for name, value in found if name in self.route.query}
 
     def header(self, name: bytes) -> str | None:
         """A header's value, if it was sent."""
@@ -181,6 +184,10 @@ class Route(Struct, frozen=True):
     """Whether it may answer with server-sent events instead, or, if nothing is to be said, with 202."""
     media: str = "application/json"
     """What it answers with."""
+    gone: Any = None
+    """What it answers with 404 about what was removed, where that is no refusal."""
+    query: Query = {}
+    """What it may be asked in the query; no other field is read."""
     meter: RouteMeter = field(default_factory=RouteMeter)
     """What it has answered so far."""
 
@@ -250,23 +257,3 @@ def _brief(text: str) -> str:
 def json_answer(value: Any, status: int = 200) -> Answer:
     """A value as JSON."""
     return Answer(msgspec.json.encode(value), status)
-
-
-def plain_text(query: dict[str, str], name: str) -> str | None:
-    """A text from the query; None if it is not there or empty. Raises InvalidField."""
-    text = query.get(name)
-    if text and "\x00" in text:  # PostgreSQL cannot compare it
-        raise InvalidField(reason=f"{name} holds a NUL character; remove it")
-    return text or None
-
-
-def whole_number(query: dict[str, str], name: str, *, least: int, most: int | None = None) -> int | None:
-    """A number from the query; None if it is not there. A larger one than `most` is cut. Raises InvalidField."""
-    text = query.get(name)
-    if text is None:
-        return None
-    # Plain digits only: int() would also take signs, blanks, underscores and the digits of other scripts.
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
-    if number is None or number < least:
-        raise InvalidField(reason=f"{name} must be a whole number of at least {least}")
-    return number if most is None else min(number, most)

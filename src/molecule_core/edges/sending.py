@@ -56,7 +56,7 @@ class Sending(asyncio.Protocol):
         del data
         self._transport, self._connections = transport, connections
         bound_unsent(transport)
-        self._head = head_of(self._answer, (), rate, keep_alive=False, length=self._source.size)
+        self._head = head_of(self._answer, b"", rate, keep_alive=False, length=self._source.size)
         transport.set_protocol(self)
         connections.add(self)
         self._task = asyncio.get_running_loop().create_task(self._send())

@@ -1,6 +1,9 @@
 """The server about itself: is it alive, is it ready, what does it offer."""
 
 from collections.abc import Awaitable, Callable
+from functools import cached_property
+
+import msgspec
 
 from molecule_core.edges.openapi import describe
 from molecule_core.edges.routes import EVERYBODY, PUBLIC, Answer, Call, Route, Who, json_answer
@@ -45,4 +48,9 @@ class SystemEdge:
 
     async def openapi(self, _call: Call) -> Answer:
         """What this server offers, made from the table of routes."""
-        return json_answer(describe(self._table(), self._version))
+        return Answer(self._described)
+
+    @cached_property
+    def _described(self) -> bytes:
+        """Made once: it takes as long as many messages, and any credential may ask for it."""
+        return msgspec.json.encode(describe(self._table(), self._version))

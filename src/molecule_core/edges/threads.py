@@ -3,18 +3,9 @@
 from typing import Any
 
 from molecule_core.access.model import Kind, Role
+from molecule_core.edges.query import BEFORE, LIMIT, asks, choice, number, plain_text, text, whole_number
 from molecule_core.edges.rates import SENDING
-from molecule_core.edges.routes import (
-    EVERYBODY,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    plain_text,
-    whole_number,
-)
+from molecule_core.edges.routes import EVERYBODY, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import BaseMissing
@@ -104,11 +95,19 @@ class ThreadEdge:
         own, look = Who(EVERYBODY, Reach.OWN, Role.OPERATOR), Who(EVERYBODY, Reach.OWN)
         drive, see = Who(EVERYBODY, role=Role.OPERATOR), Who(EVERYBODY)
         item, turn = ThreadItem, TurnTaken
+        found = asks(
+            LIMIT,
+            BEFORE,
+            choice("state", "How they stand.", STATES),
+            text("parent", "Those right below this thread."),
+            text("ancestor", "All below this thread."),
+        )
+        paged = asks(LIMIT, number("after", "The ordinal behind which to go on."))
         return [
             Route("POST", every, self.start, own, "Start a thread", Start, item, 201, bare=True, counts=SENDING),
-            Route("GET", every, self.every, look, "Threads of a workspace", None, ThreadPage),
+            Route("GET", every, self.every, look, "Threads of a workspace", None, ThreadPage, query=found),
             Route("GET", one, self.show, see, "A thread with its instructions", None, ThreadView),
-            Route("GET", f"{one}/items", self.items, see, "The log of a thread", None, EntryPage),
+            Route("GET", f"{one}/items", self.items, see, "The log of a thread", None, EntryPage, query=paged),
             Route("GET", f"{one}/sight", self.sight, see, "What the model will see", None, Sight),
             Route("GET", f"{one}/tree", self.tree, see, "The tree of a thread", None, TreeView),
             Route("GET", f"{one}/collab", self.collab, see, "Calls and letters of its tree", None, CollabPage),
@@ -243,15 +242,20 @@ class ThreadEdge:
             return await self._below(call, above, direct="parent" in query)
         most = self._limits.thread_rows
         count = whole_number(query, "limit", least=1, most=most) or most
-        before = None if place is None else await self._reader.one(place)
+        before = None if place is None else await self._own(call, place)
         rows = await self._reader.of_workspace(call.target.id, state, before, count + 1)
         return json_answer(ThreadPage(await self._reader.items(rows[:count]), len(rows) <= count))
 
+    async def _own(self, call: Call, thread_id: str) -> Thread:
+        """A thread of the workspace. Raises NotFound, also for one of others."""
+        thread = await self._reader.one(thread_id)
+        if thread.workspace_id != call.target.id:
+            raise NotFound(what="thread")
+        return thread
+
     async def _below(self, call: Call, above: str, *, direct: bool) -> Answer:
         """Those of the tree of one of the workspace's threads: at most as many as a tree may have."""
-        parent = await self._reader.one(above)
-        if parent.workspace_id != call.target.id:
-            raise NotFound(what="thread")
+        parent = await self._own(call, above)
         tree = await self._reader.tree(parent.root_id)
         rows = [
             each

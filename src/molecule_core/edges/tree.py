@@ -4,7 +4,8 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from molecule_core.access.model import Role
-from molecule_core.edges.routes import PEOPLE, Answer, Call, Reach, Route, Who, json_answer, plain_text
+from molecule_core.edges.query import CONFIRM, TYPED, asks, plain_text
+from molecule_core.edges.routes import PEOPLE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.edges.workspaces import ReplySeconds, Shape, check_numbers, connection
 from molecule_core.ground.errors import InvalidField
 from molecule_core.org.model import Act, NewWorkspace, Team, Workspace
@@ -58,9 +59,17 @@ class TreeEdge:
         operator_of = Who(PEOPLE, Reach.OWN, Role.OPERATOR)
         owner_of = Who(PEOPLE, Reach.OWN, Role.OWNER)
         abilities = f"{one}/abilities"
+        confirmed = asks(CONFIRM, TYPED)
         return [
             Route("POST", f"{one}/expand", self.expand, operator_of, "Make a team below a seat", TeamDefinition),
-            Route("POST", f"{one}/collapse", self.collapse, operator_of, "Remove all below a seat (?confirm=true)"),
+            Route(
+                "POST",
+                f"{one}/collapse",
+                self.collapse,
+                operator_of,
+                "Remove all below a seat (?confirm=true)",
+                query=confirmed,
+            ),
             Route("POST", f"{one}/pause", self.pause, operator_of, "Hand nothing over", None, WorkspaceView),
             Route("POST", f"{one}/resume", self.resume, operator_of, "Go on", None, WorkspaceView),
             Route("POST", f"{one}/hibernate", self.hibernate, operator_of, "Let it sleep", None, WorkspaceView),

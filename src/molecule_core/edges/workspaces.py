@@ -6,18 +6,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from molecule_core.access.model import Kind, Role
-from molecule_core.edges.routes import (
-    EVERYBODY,
-    PEOPLE,
-    Answer,
-    Call,
-    Reach,
-    Route,
-    Who,
-    json_answer,
-    plain_text,
-    whole_number,
-)
+from molecule_core.edges.query import AFTER, CONFIRM, LIMIT, ORG, TYPED, asks, flag, plain_text, whole_number
+from molecule_core.edges.routes import EVERYBODY, PEOPLE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import CursorGone, InvalidField, MayNotTalk, NotFound, WorkspaceRemoved
 from molecule_core.ground.limits import MOST_REPLY_SECONDS
@@ -96,6 +86,15 @@ class TreeNode(Struct):
     children: list["TreeNode"]
 
 
+class State(Struct, frozen=True):
+    """Whether an agent is to go on; `deleted`, with 404, says that it is to end."""
+
+    workspace_id: str
+    status: str
+    paused: bool
+    deleted: bool
+
+
 class WorkspaceEdge:
     """The routes of workspaces and their tree."""
 
@@ -112,13 +111,33 @@ class WorkspaceEdge:
         operator_of = Who(PEOPLE, Reach.OWN, Role.OPERATOR)
         view_talk = Who(EVERYBODY, Reach.TALK)
         view_own = Who(EVERYBODY, Reach.OWN)
+        paged = asks(LIMIT, AFTER, ORG)
+        removed = asks(flag("include_removed", "Whether to show it if it is removed."))
+        confirmed = asks(CONFIRM, TYPED)
         return [
             Route("POST", "/workspaces", self.create, operator, "Make a seat", Create, status=201),
-            Route("GET", "/workspaces", self.list, Who(PEOPLE), "All seats", None, list[WorkspaceView]),
-            Route("GET", one, self.get, view_talk, "One seat", None, WorkspaceView, removed_too=True),
+            Route("GET", "/workspaces", self.list, Who(PEOPLE), "All seats", None, list[WorkspaceView], query=paged),
+            Route("GET", one, self.get, view_talk, "One seat", None, WorkspaceView, removed_too=True, query=removed),
             Route("PATCH", one, self.change, operator_of, "Change a seat", Change, WorkspaceView),
-            Route("DELETE", one, self.remove, operator_of, "Remove a seat and all below it (?confirm=true)"),
-            Route("GET", f"{one}/state", self.state, view_own, "Whether to go on", removed_too=True),
+            Route(
+                "DELETE",
+                one,
+                self.remove,
+                operator_of,
+                "Remove a seat and all below it (?confirm=true)",
+                query=confirmed,
+            ),
+            Route(
+                "GET",
+                f"{one}/state",
+                self.state,
+                view_own,
+                "Whether to go on",
+                None,
+                State,
+                removed_too=True,
+                gone=State,
+            ),
             Route("GET", "/orgs/{org_id}/tree", self.tree, Who(PEOPLE), "The org tree", None, list[TreeNode]),
         ]
 
@@ -228,12 +247,8 @@ class WorkspaceEdge:
     async def state(self, call: Call) -> Answer:
         """What an agent asks before it goes on working."""
         workspace = call.target
-        state = {
-            "workspace_id": workspace.id,
-            "status": workspace.status.value,
-            "paused": workspace.status is Status.PAUSED,
-            "deleted": workspace.removed,
-        }
+        paused = workspace.status is Status.PAUSED
+        state = State(workspace.id, workspace.status.value, paused, workspace.removed)
         return json_answer(state, 404 if workspace.removed else 200)
 
     async def tree(self, call: Call) -> Answer:

@@ -54,20 +54,20 @@ MARKED = {
     "Twilio": r"SK[0-9a-f]{32}",
     "Vault": r"hv[bsr]\.[A-Za-z0-9_-]{20,}",
 }
-_MARKED = re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(MARKED.values()) + r")(?![A-Za-z0-9])")
+# Compiled by whoever looks for secrets first (`re` remembers that): most servers start without.
+_MARKED = r"(?<![A-Za-z0-9])(?:" + "|".join(MARKED.values()) + r")(?![A-Za-z0-9])"
 # A webhook's address is its password.
-_WEBHOOK = re.compile(
+_WEBHOOK = (
     r"(https://(?:hooks\.slack\.com/(?:services|workflows|triggers)|(?:\w+\.)?discord(?:app)?\.com/api/webhooks|"
     r"[\w.-]+\.webhook\.office\.com/webhookb2)/)[^\s\"'<>)\]]+"
 )
-_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)", re.DOTALL)
-_IN_URL = re.compile(r"([a-z][a-z0-9+.-]{1,20}://)[^\s/@:\"'<>]*:[^\s/@\"'<>]+@")
-_SCHEME = re.compile(
-    r"\b(authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|token|digest|apikey)\s+)[^\s\"',;]{6,}"
-    r"|\b(bearer\s+)(?=[^\s\"',;]*\d)[A-Za-z0-9._~+/=-]{16,}",
-    re.IGNORECASE,
+_BLOCK = r"(?s)-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----.*?(?:-----END \1-----|\Z)"
+_IN_URL = r"([a-z][a-z0-9+.-]{1,20}://)[^\s/@:\"'<>]*:[^\s/@\"'<>]+@"
+_SCHEME = (
+    r"(?i)\b(authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|token|digest|apikey)\s+)[^\s\"',;]{6,}"
+    r"|\b(bearer\s+)(?=[^\s\"',;]*\d)[A-Za-z0-9._~+/=-]{16,}"
 )
-_COOKIE = re.compile(r"\b((?:set-)?cookie[\"']?\s*:\s*[\"']?)(?=[\w.-]+=)[^\r\n\"']+", re.IGNORECASE)
+_COOKIE = r"(?i)\b((?:set-)?cookie[\"']?\s*:\s*[\"']?)(?=[\w.-]+=)[^\r\n\"']+"
 _NAMES = (
     r"pass(?:word|wd|phrase|code)|pwd|secret(?:[ _-]?(?:access)?[ _-]?key)?|(?:private|api|access|account|auth|master|"
     r"encryption|signing|service|storage|shared|client)[ _-]?(?:access[ _-]?)?(?:key|token|secret)|token|credentials?"
@@ -75,22 +75,19 @@ _NAMES = (
 # A name may be the end of a longer one: DB_PASSWORD, stripeSecretKey.
 _NAME = rf"({_NAMES})"
 # Without one of these there is no name, and no need to look at every letter for one.
-_PART_OF_A_NAME = re.compile("pass|pwd|secret|key|token|credential", re.IGNORECASE)
+_PART_OF_A_NAME = "(?i)pass|pwd|secret|key|token|credential"
 # NAME=value, "name": "value", name := 'value'.
-_ASSIGNED = re.compile(
-    rf"({_NAME}[\"'`]?\s*(:=|=>|=|:)[^\S\r\n]*)(?:([\"'`])([^\"'`\r\n]+)(?=[\"'`])|([^\s\"'`<>,;]+))", re.IGNORECASE
-)
+_ASSIGNED = rf"(?i)({_NAME}[\"'`]?\s*(:=|=>|=|:)[^\S\r\n]*)(?:([\"'`])([^\"'`\r\n]+)(?=[\"'`])|([^\s\"'`<>,;]+))"
 # The password is value: only what no word of a language looks like.
-_SPOKEN = re.compile(
-    rf"({_NAME}(?:\s+is:?|\s+was:?)\s+[\"'`]?)((?=[^\s\"'`,;]*\d)(?=[^\s\"'`,;]*[a-z])[^\s\"'`,;]{{6,}}[^\s\"'`,;.!?)])",
-    re.IGNORECASE,
+_SPOKEN = (
+    rf"(?i)({_NAME}(?:\s+is:?|\s+was:?)\s+[\"'`]?)"
+    r"((?=[^\s\"'`,;]*\d)(?=[^\s\"'`,;]*[a-z])[^\s\"'`,;]{6,}[^\s\"'`,;.!?)])"
 )
 _LEAST = 6
 # What ends a sentence or a bracket, and no value.
 _BEHIND = ".?:)]}"
-_PLACEHOLDER = re.compile(
-    r"[\[<{(*$%].*|[x*.…-]+|(?:your|some)[-_ ]?\S*|change_?me\S*|example\S{0,6}|placeholder|https?://.*|[\w.]+\(.*",
-    re.IGNORECASE,
+_PLACEHOLDER = (
+    r"(?i)[\[<{(*$%].*|[x*.…-]+|(?:your|some)[-_ ]?\S*|change_?me\S*|example\S{0,6}|placeholder|https?://.*|[\w.]+\(.*"
 )
 # What is said of a password, and is none.
 _SAID_OF = frozenset(
@@ -103,7 +100,7 @@ def redact_secrets(text: str) -> tuple[str, int]:
     """The text with `[redacted]` in the place of each secret, and how many there were."""
     count = 0
 
-    def hide(pattern: re.Pattern[str], put: Callable[[re.Match[str]], str]) -> None:
+    def hide(pattern: str, put: Callable[[re.Match[str]], str]) -> None:
         nonlocal text, count
 
         def hidden(found: re.Match[str]) -> str:
@@ -112,7 +109,7 @@ def redact_secrets(text: str) -> tuple[str, int]:
             count += new != found[0]
             return new
 
-        text = pattern.sub(hidden, text)
+        text = re.sub(pattern, hidden, text)
 
     known = text.count(REDACTED)
     text = without_named(text, REDACTED)
@@ -123,10 +120,10 @@ def redact_secrets(text: str) -> tuple[str, int]:
     hide(_IN_URL, lambda found: f"{found[1]}{REDACTED}@")
     hide(_SCHEME, lambda found: (found[1] or found[2]) + REDACTED)
     hide(_COOKIE, lambda found: found[1] + REDACTED)
-    if not _PART_OF_A_NAME.search(text):
+    if not re.search(_PART_OF_A_NAME, text):
         return text, count
     hide(_ASSIGNED, lambda found: _without_value(found) if _looks_like_a_value(found) else found[0])
-    hide(_SPOKEN, lambda found: found[0] if _PLACEHOLDER.fullmatch(found[3]) else found[1] + REDACTED)
+    hide(_SPOKEN, lambda found: found[0] if re.fullmatch(_PLACEHOLDER, found[3]) else found[1] + REDACTED)
     return text, count
 
 
@@ -139,7 +136,7 @@ def _looks_like_a_value(found: re.Match[str]) -> bool:
     """Whether what is assigned looks chosen or made: a word of the language does not, nor what stands for a value."""
     _, name, sign, quote, quoted, bare = found.groups()
     value = quoted or bare.rstrip(_BEHIND)
-    if len(value) < _LEAST or _PLACEHOLDER.fullmatch(value) or value.lower() in _SAID_OF:
+    if len(value) < _LEAST or re.fullmatch(_PLACEHOLDER, value) or value.lower() in _SAID_OF:
         return False
     has_digit, has_letter = any(map(str.isdigit, value)), any(map(str.isalpha, value))
     if quote:

@@ -1,7 +1,6 @@
 """Settings: defaults < settings file (TOML) < environment < flags."""
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -120,6 +119,8 @@ def _refuse_mistyped_limits(environ: Mapping[str, str]) -> None:
 
 
 def _from_file(path: Path) -> dict[str, Any]:
+    import tomllib  # few servers have such a file
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -107,7 +107,7 @@ def explained(
     if opens is not None:
         joined(written, opens)
     joined(written, owing.answered(owed, now, row.id))
-    written.facts.append(Explained(owed.activity_id, answer.text, now))
+    written.facts.append(Explained(owed.activity_id, owed.seq, answer.text, now))
     return written
 
 

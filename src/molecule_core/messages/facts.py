@@ -79,9 +79,11 @@ class Answered(Struct, frozen=True):
 
 
 class Explained(Struct, frozen=True):
-    """A workspace has answered a question about what it wants leave for. `message_id`: the message that asked."""
+    """A workspace has answered a question about what it wants leave for. `message_id`: the message that asked; `seq`:
+    its place in the workspace's log."""
 
     message_id: str
+    seq: int
     text: str
     at: int
 

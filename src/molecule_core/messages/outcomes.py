@@ -155,7 +155,9 @@ class Outcomes:
             return Facts([], [])
         said = turns.answer_text(answer)
         if said and owed.kind == KIND_DECIDED:
-            return self._owing.answered(owed, now, None)._replace(risen=(Explained(owed.activity_id, said, now),))
+            return self._owing.answered(owed, now, None)._replace(
+                risen=(Explained(owed.activity_id, owed.seq, said, now),)
+            )
         if said:
             return self._owing.answered(owed, now, None if line is None else line.id)
         reason = turns.error_text(answer)

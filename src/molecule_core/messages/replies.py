@@ -318,7 +318,11 @@ class Replies:
         return (yield from self._writer.sending(asked.source_id or "", out, answers))
 
     def _saying(self, asked: Asked, out: Out, answers: Answers, *, via: str = "reply") -> Decision[Receipt]:
-        """An answer as a message; or, if what is answered carries a delegation, as what ends that."""
+        """An answer as a message; or, if what is answered carries a delegation, as what ends that; or, if it is a
+        question about an approval, as what its workspace says to that."""
+        owed = None if answers.progress else answers.owed
+        if asked.kind == KIND_DECIDED and owed is not None and isinstance(out, Draft):
+            return (yield from self._writer.explaining(asked.source_id or "", out, answers, owed))
         is_end = asked.kind == KIND_DELEGATION and answers.owed is not None and not answers.progress
         if not is_end or not isinstance(out, Draft):
             return (yield from self._sending(asked, out, answers))

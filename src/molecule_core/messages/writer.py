@@ -203,6 +203,13 @@ class MessageWriter:
         opens = answers.opens
         return answered(self._owing, owed, said, "message", now, handled=False, declined=declined, opens=opens)
 
+    def explaining(self, target_id: str, draft: Draft, answers: Answers, owed: Obligation) -> Decision[Receipt]:
+        """The decision to answer a question about an approval by its handle. That goes to the approval, wherever in the
+        tree who asked stands, and also if it is not there any more."""
+        hashed = rules.content_hash(target_id, draft)
+        said = Answer("", draft.sender.key, draft.message["parts"], draft.text, draft.dedupe_key, hashed, None)
+        return (yield from self._explaining(owed.org_id, answers, owed, said))
+
     def _explaining(self, org_id: str, answers: Answers, owed: Obligation, said: Answer) -> Decision[Receipt]:
         """What a workspace says to a question about an approval goes to the approval. Who is to decide on one decides,
         and answers nothing. Raises DecideInstead."""

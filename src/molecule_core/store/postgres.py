@@ -60,10 +60,11 @@ _CHANGES_LOCK = 0x4D4F4C03
 _TIDY_EVERY = 1000
 _READERS = 8
 _STATEMENT_CACHE = 500
+# To copy takes a round trip more than to insert, which fewer rows than these do not make up for.
+_COPIED_ROWS = 12
 # A network that swallows packets must not hold a request for ever.
 _COMMAND_SECONDS = 30.0
-# A process that is frozen in the middle of a group holds up the others of its organisations for so long, then it loses
-# its session, and with it the group.
+# A process frozen in the middle of a group holds up others so long; then it loses its session, and the group with it.
 _FROZEN_MILLISECONDS = "10000"
 _BROKEN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
@@ -357,17 +358,24 @@ class PostgresStore(Store):
             results[place - 1].append(row)
         return results
 
+    async def _put(self, connection: asyncpg.Connection, name: str, batch: Sequence[Params]) -> None:
+        """One statement for many parameters. Many rows that nothing else comes of are copied: half the work there."""
+        query = self._queries[name]
+        values = [query.bind(params) for params in batch]
+        if len(batch) >= _COPIED_ROWS and (place := query.copied) is not None:
+            await connection.copy_records_to_table(place.table, columns=place.columns, records=values)
+        else:
+            await connection.executemany(query.sql, values)
+
     async def _write(self, connection: asyncpg.Connection, group: list[Pending]) -> tuple[int, int] | None:
         for name, batch in in_statement_order(group):
-            query = self._queries[name]
-            await connection.executemany(query.sql, [query.bind(params) for params in batch])
+            await self._put(connection, name, batch)
         facts = facts_of(group)
         if facts:
             await self._load_numbers(connection, [Peek("last_event", org) for org, _ in facts])
             at = self._clock.now()
-            append = self._queries["append_event"]
-            entries = [entry(org, self._next_number("last_event", org), event, at) for org, event in facts]
-            await connection.executemany(append.sql, [append.bind(params) for params in entries])
+            lines = [entry(org, self._next_number("last_event", org), event, at) for org, event in facts]
+            await self._put(connection, "append_event", lines)
         changes = changes_of(group, self._queries)
         return await self._note_changes(connection, changes) if changes else None
 
@@ -375,9 +383,9 @@ class PostgresStore(Store):
         """For the memory of the others, in the order of the commits. The last lock of all, for the shortest time."""
         await connection.execute("SELECT pg_advisory_xact_lock($1)", _CHANGES_LOCK)
         before = (await self._read_set(connection, "last_change", [{}]))[0][0][0] or 0
-        append, last = self._queries["append_change"], before + len(changes)
+        last = before + len(changes)
         numbered = [{"no": no, **each._asdict()} for no, each in enumerate(changes, before + 1)]
-        await connection.executemany(append.sql, [append.bind(params) for params in numbered])
+        await self._put(connection, "append_change", numbered)
         if before // _TIDY_EVERY != last // _TIDY_EVERY:
             await connection.execute(self._queries["forget_changes"].sql, last - KEPT)
         return before + 1, last

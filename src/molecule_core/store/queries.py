@@ -14,12 +14,13 @@ so in a third line, `-- mirrored: workspace by id` (the kind of thing, and the p
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from operator import attrgetter, itemgetter
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
+
+from molecule_core.ground import package
 
 Dialect = Literal["sqlite", "postgres"]
 Params = Mapping[str, Any] | Struct
@@ -43,13 +44,23 @@ _MIRRORED = re.compile(r"^-- mirrored: (\w+) by (\w+)\n", re.MULTILINE)
 _SEARCH = "\n-- search: "
 # And before that, to what the store itself refuses.
 _GUARDS = "\n-- guards: "
+# An insertion of values as they are, of which nothing else comes.
+_INSERTION = re.compile(r"INSERT INTO (\w+) \(([^()]+)\)\s+VALUES \(([^()]+)\)")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 
 
-class Query:
-    """One statement in one dialect: its text with numbered places, and how to pick their values."""
+class Place(NamedTuple):
+    """The columns of a table, in the order of a statement's parameters."""
 
-    __slots__ = ("_from_mapping", "_from_struct", "mirrored", "name", "names", "sql", "text")
+    table: str
+    columns: list[str]
+
+
+class Query:
+    """One statement in one dialect: its text with numbered places, and how to pick their values. `copied`: where it
+    puts them, if it does nothing but put them into a row."""
+
+    __slots__ = ("_from_mapping", "_from_struct", "copied", "mirrored", "name", "names", "sql", "text")
 
     def __init__(self, name: str, text: str, dialect: Dialect) -> None:
         self.name = name
@@ -62,6 +73,7 @@ class Query:
         self.sql = _PARAMETER.sub(lambda found: places[found.group(1)], text)
         self._from_mapping = _picker(itemgetter, self.names)
         self._from_struct = _picker(attrgetter, self.names)
+        self.copied = _place_of(text, self.names)
 
     def bind(self, params: Params) -> tuple[Any, ...]:
         """The values in the order of the places; KeyError or AttributeError names one that is missing."""
@@ -86,6 +98,18 @@ def _picker(getter: Any, names: tuple[str, ...]) -> Callable[[Any], tuple[Any, .
     return pick if len(names) > 1 else lambda params: (pick(params),)
 
 
+def _place_of(text: str, names: tuple[str, ...]) -> Place | None:
+    """Where a statement puts its parameters that does nothing else; None if it does."""
+    found = _INSERTION.fullmatch(text)
+    if found is None or _listed(found[3]) != [f":{name}" for name in names]:
+        return None
+    return Place(found[1], _listed(found[2]))
+
+
+def _listed(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",")]
+
+
 def split_statements(source: str) -> Iterator[tuple[str, str, str]]:
     """(name, description, SQL) of every named statement of a queries file, in order."""
     heads = list(_HEAD.finditer(source))
@@ -96,30 +120,46 @@ def split_statements(source: str) -> Iterator[tuple[str, str, str]]:
 
 def load_queries(dialect: Dialect) -> Mapping[str, Query]:
     """All named queries of the package in one dialect. A name that two rooms use is an error."""
-    found: dict[str, Query] = {}
+    return {name: Query(name, text, dialect) for name, text in _texts(dialect).items()}
+
+
+def _texts(dialect: Dialect) -> dict[str, str]:
+    found: dict[str, str] = {}
     for room in ROOMS_WITH_QUERIES:
-        folder = resources.files("molecule_core").joinpath(room)
+        folder = package.FOLDER / room
         for name, _, text in split_statements(folder.joinpath("queries.sql").read_text(encoding="utf-8")):
             if name in found:
                 raise ValueError(f"the query name {name} stands twice; the second is in {room}/queries.sql")
-            found[name] = Query(name, text, dialect)
+            found[name] = text
         special = folder.joinpath(f"queries.{dialect}.sql")
         if special.is_file():
-            for name, _, text in split_statements(special.read_text(encoding="utf-8")):
-                found[name] = Query(name, text, dialect)
+            found |= {name: text for name, _, text in split_statements(special.read_text(encoding="utf-8"))}
     return found
+
+
+class _AsWanted(dict[str, Query]):
+    """Queries, each read when it is wanted first: a server that starts wants few of them."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__()
+        self._dialect = dialect
+        self._texts = _texts(dialect)
+
+    def __missing__(self, name: str) -> Query:
+        self[name] = query = Query(name, self._texts[name], self._dialect)
+        return query
 
 
 @cache
 def queries_of(dialect: Dialect) -> Mapping[str, Query]:
-    """The same, read once in the life of the process: what a store takes."""
-    return load_queries(dialect)
+    """The same, looked up by name only, once for the whole process: what a store takes."""
+    return _AsWanted(dialect)
 
 
 def load_schema(dialect: Dialect) -> str:
     """The whole schema. Text in `/*sqlite: ... */` is meant for SQLite alone; to PostgreSQL it is a comment, and the
     other way round."""
-    return _in_dialect(resources.files("molecule_core").joinpath("store", "schema.sql"), dialect)
+    return _in_dialect(package.FOLDER / "store" / "schema.sql", dialect)
 
 
 def load_search(dialect: Dialect) -> str:
@@ -136,11 +176,11 @@ def load_guards(dialect: Dialect) -> str:
 
 def load_migrations(dialect: Dialect, found: int) -> list[str]:
     """The steps from a schema that was found to the one of `schema.sql`, oldest first."""
-    folder = resources.files("molecule_core").joinpath("store", "migrations")
+    folder = package.FOLDER / "store" / "migrations"
     steps = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
     return [_in_dialect(file, dialect) for file in steps if int(file.name.removesuffix(".sql")) > found]
 
 
-def _in_dialect(file: Traversable, dialect: Dialect) -> str:
+def _in_dialect(file: Path, dialect: Dialect) -> str:
     source = file.read_text(encoding="utf-8")
     return re.sub(rf"/\*{dialect}: (.*?) \*/", r"\1", source)

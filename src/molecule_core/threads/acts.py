@@ -156,9 +156,12 @@ class Acts:
         if requester is None:
             return
         thread = change.of(thread_id)
-        wish = {"requester_id": requester.thread_id, "turn_id": turn_id}
-        others = int((yield Read("thread_turns_asked_of_others", wish))[0][0])
+        asked = yield Read("thread_turns_asked", {"requester_id": requester.thread_id})
+        others = sum(not change.has_ended(row[0]) for row in asked)
         digests = int((yield Read("thread_digests_waiting", {"receiver_id": requester.thread_id}))[0][0])
+        # One change may end several agents: those that it has ended before count as the store will say.
+        ends = [mail for mail in change.posted(requester.thread_id) if mail.sort == "FINAL_ANSWER"]
+        digests += sum(mail.author_id is not None and change.of(mail.author_id).edge == "digest" for mail in ends)
         is_waking = rules.wakes_now(thread.edge, others, digests)
         yield from self.letter(
             change, requester, thread, kind="FINAL_ANSWER", text=text, key=f"final:{turn_id}", wakes=is_waking
@@ -172,7 +175,7 @@ class Acts:
             self.turn(change, thread_id, [], trigger="user", author=SERVER)
             return
         waiting = yield Read("thread_mail_waiting", {"receiver_id": thread_id})
-        if any(Mail.of(row).wakes for row in waiting):
+        if any(mail.wakes for mail in (*map(Mail.of, waiting), *change.posted(thread_id))):
             self.wake(change, thread_id)
 
     def _knows_tree(self, change: Change, thread_id: str) -> Generator[Step, Any, list[Thread]]:

@@ -198,9 +198,9 @@ WHERE thread_id = :thread_id AND key = :key;
 -- a turn stands otherwise
 UPDATE thread_turns SET status = :status, ended_at = :ended_at WHERE turn_id = :turn_id;
 
--- name: thread_turns_asked_of_others
--- how many turns that a thread has asked for are not ended, but for one
-SELECT count(*) FROM thread_turns WHERE requester_id = :requester_id AND ended_at IS NULL AND turn_id <> :turn_id;
+-- name: thread_turns_asked
+-- the turns that a thread has asked for and that are not ended
+SELECT turn_id FROM thread_turns WHERE requester_id = :requester_id AND ended_at IS NULL;
 
 -- name: thread_digests_waiting
 -- how many ends of agents wait to be told together with those of the others

@@ -95,7 +95,8 @@ class Change:
         self._writes = list[Statement]()
         self._events = list[Event]()
         self._rings: dict[str, None] = {}
-        self._mails: dict[str, int] = {}
+        self._posted: dict[str, list[Mail]] = {}
+        self._ended = set[str]()
 
     def take(self, thread: Thread) -> Thread:
         """A thread takes part; as this change has made it, if it does already."""
@@ -232,18 +233,28 @@ class Change:
         """A turn is over."""
         done = {"turn_id": entry.turn_id, "status": entry.status, "ended_at": self.now}
         self.write("save_thread_turn", done)
+        self._ended.add(entry.turn_id)
         self.add(thread_id, entry)
+
+    def has_ended(self, turn_id: str) -> bool:
+        """Whether a turn is over by this change: the store does not know it yet."""
+        return turn_id in self._ended
 
     def post(self, mail: Mail) -> Generator[Step, Any, Mail]:
         """A letter is accepted, behind all that the receiver has got before."""
-        last = self._mails.get(mail.receiver_id)
+        posted = self._posted.setdefault(mail.receiver_id, [])
+        last = posted[-1].seq if posted else None
         if last is None:
             last = int((yield Read("thread_mail_last", {"receiver_id": mail.receiver_id}))[0][0])
-        self._mails[mail.receiver_id] = last + 1
         sent = replace(mail, seq=last + 1)
+        posted.append(sent)
         self.write("insert_thread_mail", sent)
         self._receipt(sent)
         return sent
+
+    def posted(self, thread_id: str) -> list[Mail]:
+        """The letters to a thread that this change has brought: the store does not know them yet."""
+        return self._posted.get(thread_id, [])
 
     def stamp(self, mail: Mail, state: str, turn_id: str | None) -> None:
         """A letter stands otherwise."""

@@ -28,6 +28,9 @@ from molecule_core.wire.threads import AgentAnswer, AgentCall
 
 # So many waits at once are measured; one that is not asked for again is forgotten once it is over.
 _MOST_MEASURED = 10_000
+_HEARD = "there is new input from the user"
+_LEFT = "the turn has ended"
+"""Of a wait that began outside of any turn too: a turn of its thread has ended since, and none runs."""
 
 
 class Begun(NamedTuple):
@@ -188,11 +191,11 @@ class Waits:
             told = yield Read("thread_reports", {"thread_id": row.thread_id})
             after = {each[0]: each[1] for each in told} if begun.after is None else begun.after
             states = _waited(begun, rows, after)
-            is_heard = row.heard > begun.since
-            if not (states.over or is_late or is_heard):
+            is_heard, is_left = row.heard > begun.since, begun.call_id not in row.waiting
+            if not (states.over or is_late or is_heard or is_left):
                 return WriteSet(begun)
-            is_heard = is_heard and not states.over
-            over = self._over(begun, rows, states.states, is_late=is_late and not states.over, is_heard=is_heard)
+            why = None if states.over else _HEARD if is_heard else None if is_late else _LEFT
+            over = self._over(begun, rows, states.states, is_late=is_late and not states.over, why=why)
             yield from self._reported(change, row, rows, states.states)
             change.add(row.thread_id, over, turn_id=row.turn_id, key=f"end:{asked.call_id}")
             lost = _lost(over)
@@ -208,11 +211,11 @@ class Waits:
         ended: Sequence[AgentState],
         *,
         is_late: bool,
-        is_heard: bool,
+        why: str | None,
     ) -> Collab:
-        """The second line: how each target stands."""
+        """The second line: how each target stands. `why`: it was interrupted."""
         by_id = {each.thread_id: each for each in ended}
-        open_outcome = "timed_out" if is_late and not is_heard else None
+        open_outcome = "timed_out" if is_late and why is None else None
         agents = [
             by_id.get(each) or rules.state_of(rows[each], open_outcome)  # type: ignore[arg-type]
             for each in begun.receiver_thread_ids
@@ -221,8 +224,8 @@ class Waits:
         done = replace(begun, agents=agents, timed_out=open_outcome is not None, deadline=None, since=0)
         if is_lost:
             return replace(done, status="failed", reason="the agent that was waited for is not there any more")
-        if is_heard:
-            return replace(done, status="interrupted", reason="there is new input from the user")
+        if why is not None:
+            return replace(done, status="interrupted", reason=why)
         return replace(done, status="completed")
 
     def _reported(

@@ -125,7 +125,11 @@ def asked(*, several: bool) -> str:
     return "peer_info,instructions,arrival" if several else "peer_info,instructions"
 
 
+INCLUDES = ("instructions", "arrival")
+"""The words of `include=` that ask how to answer."""
+
+
 def includes(words: Sequence[str]) -> tuple[bool, bool]:
     """Of the words of `include=`: whether instructions are asked for as JSON, and whether the reader's process sits in
     several workspaces, so that an answer must say as which."""
-    return "instructions" in words, "arrival" in words
+    return INCLUDES[0] in words, INCLUDES[1] in words

@@ -1,0 +1,59 @@
+"""Who is connected, when the last one has gone, and what day it is."""
+
+import asyncio
+import email.utils
+
+from anyio.lowlevel import checkpoint
+from hypothesis import given
+from hypothesis import strategies as st
+
+from molecule_core.edges.crowd import Crowd, http_date
+from molecule_core.ground.clock import SECOND
+from tests.clocks import FakeClock
+from tests.journeys.patience import bounded
+
+
+@given(st.integers(0, 253402300799))
+def test_a_date_is_written_as_the_standard_library_writes_it_for_http(second: int) -> None:
+    assert http_date(second).decode() == email.utils.formatdate(second, usegmt=True)
+
+
+async def test_the_date_goes_on_with_the_clock_and_is_made_once_a_second() -> None:
+    clock = FakeClock()
+    crowd = Crowd(clock)
+    first = crowd.date()
+    assert crowd.date() is first
+
+    await clock.advance(1)
+
+    assert crowd.date() != first
+    assert crowd.date() == b"date: %b\r\n" % http_date(clock.now() // SECOND)
+
+
+async def test_nobody_who_is_not_there_is_waited_for() -> None:
+    ending = asyncio.create_task(Crowd(FakeClock()).gone())
+    await checkpoint()
+    assert ending.done()
+
+
+async def test_the_end_waits_for_the_last_connection_and_for_the_last_task() -> None:
+    crowd, steps = Crowd(FakeClock()), list[str]()
+    crowd.connections.add("a client")
+    crowd.tasks.add("its answer")
+
+    async def end() -> None:
+        await crowd.gone()
+        steps.append("ended")
+
+    ending = asyncio.create_task(end())
+    for what, member in (
+        (crowd.connections, "somebody else"),
+        (crowd.connections, "a client"),
+        (crowd.tasks, "its answer"),
+    ):
+        await checkpoint()
+        steps.append(member)
+        what.discard(member)
+    await bounded(ending)
+
+    assert steps == ["somebody else", "a client", "its answer", "ended"]

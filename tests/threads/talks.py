@@ -1,0 +1,305 @@
+"""What ought to become of threads: a plain account of them, written from docs/threads.md.
+
+It imports nothing of the product and counts with names and whole seconds of its own.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+LEASE_SECONDS = 60
+QUEUE, LIVE, LIFETIME, DEPTH = 3, 3, 6, 2
+"""The limits of a tree: turns of a thread that wait, agents at work, agents in all, levels of agents."""
+TASK, MESSAGE, FINAL = "NEW_TASK", "MESSAGE", "FINAL_ANSWER"
+How = Literal["completed", "failed", "interrupted"]
+Below = Literal["detach", "interrupt", "close"]
+_STANDS = {"completed": "completed", "failed": "errored", "interrupted": "interrupted"}
+_TOLD = {"completed": "done", "failed": "Agent errored: no", "interrupted": "Agent was interrupted."}
+_MESSAGE = {"completed": "done", "failed": "no", "interrupted": None}
+
+
+class Letter:
+    """What one agent has written to another one."""
+
+    def __init__(self, author: "Talk", sort: str, text: str, *, wakes: bool) -> None:
+        self.author, self.sort, self.text, self.wakes = author, sort, text, wakes
+        self.state = "accepted"
+        self.turn: Turn | None = None
+
+    def is_read(self, turn: "Turn | None") -> None:
+        """It is shown, in a turn or beside all of them."""
+        self.state, self.turn = "delivered", turn
+
+
+class Turn:
+    """A turn; `id` is what the product calls it, once somebody has looked."""
+
+    def __init__(self, asker: "Talk | None", words: tuple[str, ...] = ()) -> None:
+        self.asker, self.words = asker, words
+        self.id = ""
+
+
+class Wait:
+    """A thread waits for others."""
+
+    def __init__(self, targets: "list[Talk]", mode: str, until: int, turn: Turn | None, *, is_heard: bool) -> None:
+        self.targets, self.mode, self.until, self.turn = targets, mode, until, turn
+        self.is_heard = is_heard
+        """The user has said something meanwhile."""
+        self.is_left = False
+        """A turn of the thread has ended since, and none runs."""
+        self.status = "inProgress"
+        self.ended = set[str]()
+
+
+class Talk:
+    """One thread."""
+
+    def __init__(self, id_: str, parent: "Talk | None", path: str, wake: str) -> None:
+        self.id, self.path, self.wake = id_, path, wake
+        self.root: Talk = self if parent is None else parent.root
+        self.status, self.message = "pending_init", None
+        self.running: Turn | None = None
+        self.queue = list[Turn]()
+        self.mail = list[Letter]()
+        self.closed = False
+        self.ends, self.last_end = 0, ""
+        self.owner: str | None = None
+        self.generation = self.until = 0
+        self.is_blind = False
+        """Whoever holds it has been shown nothing yet."""
+        self.is_unread = False
+        """The user has said something that was not shown."""
+        self.fresh = list[str]()
+        """What of that the engine has to be told with its next call."""
+        self.waits: dict[str, Wait] = {}
+        self.reports: dict[str, int] = {}
+        self.log = list[str]()
+        """What its model has read and said, in words."""
+
+    @property
+    def open(self) -> bool:
+        """Whether there is something to do."""
+        return self.running is not None or bool(self.queue)
+
+    @property
+    def depth(self) -> int:
+        """How far below the root it stands."""
+        return self.path.count("/")
+
+    def is_below(self, other: "Talk") -> bool:
+        """Whether it is an agent of another one, or of one of those."""
+        return self.root is other.root and self.path.startswith(f"{other.path}/")
+
+    # -- the user and the engine ---------------------------------------------------------------------------------------
+
+    def hears(self) -> None:
+        """The user has said something."""
+        self.is_unread = True
+        for wait in self.waits.values():
+            wait.is_heard = True
+
+    def accepts(self, turn: Turn, *, of_user: bool = False) -> None:
+        """A turn will be run."""
+        self.queue.append(turn)
+        if self.running is None:
+            self.status, self.message = "pending_init", None
+        if of_user:
+            self.hears()
+
+    def steered(self, text: str) -> None:
+        """The user joins the turn that runs."""
+        self.log.append(f"user: {text}")
+        self.fresh.append(text)
+        self.hears()
+
+    def may_be_claimed(self, owner: str, now: int) -> bool:
+        """Whether an engine may have it."""
+        return not self.closed and (self.owner in (None, owner) or self.until <= now)
+
+    def claimed(self, owner: str, now: int) -> None:
+        """An engine has it: nobody else writes from now on."""
+        self.owner, self.generation, self.until = owner, self.generation + 1, now + LEASE_SECONDS
+        self.is_blind, self.fresh = True, []
+
+    def holds(self, generation: int) -> bool:
+        """Whether who shows this may write."""
+        return self.owner is not None and self.generation == generation
+
+    def looks(self, now: int) -> list[str]:
+        """The engine is told all that is there; what it did not know of the user's words."""
+        told, self.fresh = self.fresh, []
+        self.is_blind = self.is_unread = False
+        self.until = now + LEASE_SECONDS
+        return told
+
+    def begins(self, now: int) -> None:
+        """The next turn begins: letters first, in order, then what it was given."""
+        self.running = self.queue.pop(0)
+        self.status, self.message = "running", None
+        for letter in self.waiting():
+            letter.is_read(self.running)
+            self.log.append(f"{letter.sort} of {letter.author.path}: {letter.text}")
+        for text in self.running.words:
+            self.log.append(f"user: {text}")
+            self.hears()
+        self.looks(now)
+
+    def waiting(self) -> list[Letter]:
+        """The letters that it has not been shown."""
+        return [letter for letter in self.mail if letter.state == "accepted"]
+
+
+class Talks:
+    """All threads of an organisation, and what they do to each other."""
+
+    def __init__(self) -> None:
+        self.all = list[Talk]()
+
+    def tree(self, talk: Talk) -> list[Talk]:
+        """Those of its tree, the oldest first."""
+        return [each for each in self.all if each.root is talk.root]
+
+    def at_work(self, talk: Talk) -> int:
+        """How many agents of its tree have something to do."""
+        return sum(each.open for each in self.tree(talk) if each is not each.root)
+
+    # -- ends ----------------------------------------------------------------------------------------------------------
+
+    def end(self, talk: Talk, turn: Turn, how: How, *, goes_on: bool = True) -> None:
+        """A turn is over: whoever asked for it hears of it, once."""
+        askers = [turn.asker]
+        if talk.running is turn:
+            talk.running = None
+            askers += self._answered(talk, turn, how)
+            self._torn(talk, turn)
+        else:
+            talk.queue.remove(turn)
+        talk.ends, talk.last_end = talk.ends + 1, _STANDS[how]
+        if talk.running is None:
+            for wait in talk.waits.values():
+                wait.is_left = True
+            idle = ("pending_init", None) if talk.queue else (_STANDS[how], _MESSAGE[how])
+            talk.status, talk.message = idle  # type: ignore[assignment]
+        for asker in dict.fromkeys(askers):
+            if asker is not None:
+                self._tell(talk, asker, _TOLD[how])
+        if goes_on:
+            self._again(talk, how)
+
+    def _answered(self, talk: Talk, turn: Turn, how: How) -> "Iterator[Talk]":
+        for letter in talk.mail:
+            if letter.state == "delivered" and letter.turn is turn:
+                letter.state = "answered" if how == "completed" else "failed"
+                if letter.wakes and letter.sort != FINAL:
+                    yield letter.author
+
+    def _torn(self, talk: Talk, turn: Turn) -> None:
+        for wait in talk.waits.values():
+            if wait.turn is turn and wait.status == "inProgress":
+                wait.status = "interrupted"
+
+    def _tell(self, talk: Talk, asker: Talk, text: str) -> None:
+        """By the agent's own policy; the last end of all tells the digests too, whoever ends last."""
+        turns = [turn for each in self.all for turn in (each.running, *each.queue) if turn is not None]
+        is_last = all(turn.asker is not asker for turn in turns)
+        digests = any(letter.sort == FINAL and letter.author.wake == "digest" for letter in asker.waiting())
+        wakes = talk.wake == "wake" or (is_last and (talk.wake == "digest" or digests))
+        asker.mail.append(Letter(talk, FINAL, text, wakes=wakes))
+        if wakes:
+            self.wake(asker)
+
+    def _again(self, talk: Talk, how: How) -> None:
+        """What came meanwhile and was not shown gets a turn of its own."""
+        if how == "completed" and (talk.is_unread or talk.is_blind) and not talk.open:
+            talk.accepts(Turn(None), of_user=True)
+        elif any(letter.wakes for letter in talk.waiting()):
+            self.wake(talk)
+
+    def wake(self, talk: Talk, asker: Talk | None = None) -> None:
+        """One that has nothing to do gets a turn."""
+        if not talk.open and not talk.closed:
+            talk.accepts(Turn(asker))
+
+    # -- stopping ------------------------------------------------------------------------------------------------------
+
+    def interrupt(self, talk: Talk, *, all_of_it: bool = False) -> None:
+        """What runs is over; if nothing does, or with all of it, what waits too."""
+        running, queued = talk.running, [*talk.queue]
+        if running is not None:
+            self.end(talk, running, "interrupted", goes_on=not all_of_it)
+        for turn in queued if running is None or all_of_it else ():
+            self.end(talk, turn, "interrupted", goes_on=False)
+
+    def close(self, talk: Talk) -> None:
+        """It takes nothing more."""
+        if not talk.closed:
+            self.interrupt(talk, all_of_it=True)
+            talk.closed, talk.status, talk.message = True, "shutdown", None
+            talk.ends, talk.last_end = talk.ends + 1, "shutdown"
+
+    def below(self, talk: Talk, what: Below) -> None:
+        """And those below it."""
+        for each in self.tree(talk):
+            if each.is_below(talk) and what == "close":
+                self.close(each)
+            elif each.is_below(talk) and what == "interrupt":
+                self.interrupt(each)
+
+    def resume(self, talk: Talk) -> None:
+        """It takes work again."""
+        if talk.closed:
+            talk.closed, talk.status, talk.message = False, "pending_init", None
+
+    # -- agents --------------------------------------------------------------------------------------------------------
+
+    def may_spawn(self, talk: Talk, name: str) -> bool:
+        """Whether it may have one more agent."""
+        tree = self.tree(talk)
+        is_taken = any(each.path == f"{talk.path}/{name}" for each in tree)
+        is_full = self.at_work(talk) >= LIVE or len(tree) - 1 >= LIFETIME or talk.depth >= DEPTH
+        return not (talk.closed or is_taken or is_full)
+
+    def spawn(self, talk: Talk, id_: str, name: str, wake: str) -> Talk:
+        """A new agent, at work on a message."""
+        child = Talk(id_, talk, f"{talk.path}/{name}", wake)
+        self.all.append(child)
+        child.mail.append(Letter(talk, TASK, "Dig.", wakes=True))
+        self.wake(child, talk)
+        return child
+
+    def may_write(self, talk: Talk, target: Talk, *, wakes: bool) -> bool:
+        """Whether it may write to another one, and wake it."""
+        if target.closed or (wakes and target is talk.root):
+            return False
+        is_idle_agent = not target.open and target is not target.root
+        return not (wakes and is_idle_agent and self.at_work(target) >= LIVE)
+
+    def write(self, talk: Talk, target: Talk, *, wakes: bool) -> None:
+        """A letter; one that wakes also gives an idle agent a turn, whose end comes back."""
+        target.mail.append(Letter(talk, MESSAGE, "More.", wakes=wakes))
+        if wakes:
+            self.wake(target, talk)
+
+    # -- waiting -------------------------------------------------------------------------------------------------------
+
+    def wait(self, talk: Talk, targets: list[Talk], mode: str, until: int) -> Wait:
+        """It begins to wait. What the user has said in its turn and it was not shown ends that at once."""
+        is_heard = talk.running is not None and talk.is_unread and not talk.is_blind
+        return Wait(targets, mode, until, talk.running, is_heard=is_heard)
+
+    def look(self, talk: Talk, wait: Wait, now: int) -> None:
+        """Whether it is over: by ends that it was not told before, by the user, by time, or since its turn is."""
+        if wait.status != "inProgress":
+            return
+        ended = [each for each in wait.targets if each.ends > talk.reports.get(each.id, 0)]
+        is_over = len(ended) == len(wait.targets) or (wait.mode == "any" and bool(ended))
+        is_cut = wait.is_heard or (wait.is_left and now < wait.until)
+        if not (is_over or is_cut or now >= wait.until):
+            return
+        wait.status = "interrupted" if is_cut and not is_over else "completed"
+        for each in ended:
+            talk.reports[each.id] = each.ends
+            wait.ended.add(each.id)
+        for letter in talk.waiting():
+            if letter.sort == FINAL and letter.author in ended:
+                letter.is_read(talk.running)
