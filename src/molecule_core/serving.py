@@ -23,6 +23,7 @@ from molecule_core.server import Server
 _BACKLOG = 2048
 # A hung handler must not hold up the end.
 _GRACE_SECONDS = 5.0
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger("molecule.serving")
 
 
@@ -111,7 +112,8 @@ async def serve(
     before_end: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Serves until a signal comes. `ready` is called once the server listens; `before_end` after the first signal, and
-    what it does is done while the server still serves. A second signal does not wait for that."""
+    what it does is done while the server still serves. A second signal does not wait for that; once all is closed, no
+    signal reaches this process any more."""
     await server.open()
     try:
         http = HttpServer(server)
@@ -119,11 +121,15 @@ async def serve(
             http.when_listening(ready)
         server.when_outdated = http.stop
         end = http.stop if before_end is None else _after(before_end, http.stop)
-        for each in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(each, end)
+        loop = asyncio.get_running_loop()
+        for each in _ENDING:  # not as the loop's own: it takes those away when it closes, and a later signal would kill
+            signal.signal(each, lambda *_: loop.call_soon_threadsafe(end))
         await http.serve()
     finally:
         await server.close()
+        # An impatient second Ctrl-C would have this process killed at an end that is as clean as can be.
+        for each in _ENDING:
+            signal.signal(each, signal.SIG_IGN)
     if server.outdated is not None:
         raise server.outdated
 

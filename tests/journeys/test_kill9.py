@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 
 from molecule_core.client.api import Api, ApiError, NoAnswer
@@ -194,15 +195,30 @@ async def test_a_signal_ends_cleanly_although_long_polls_are_held(
 
 @requirement("O1")
 async def test_a_second_signal_does_not_wait_for_anybody(state: Path, port: int) -> None:
-    async with serving(state, port) as server, wire(port) as half:
+    async with serving(state, port) as server, wire(port) as half, client(port) as admin:
         await half.send(b"POST /workspaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n")
+        await admin.get("/orgs")  # the server has what came before it: there is somebody whom an end waits for
         server.send(signal.SIGINT)
-        await server.says("Shutting down")
+        await server.says("shutting down")
         server.send(signal.SIGINT)
 
         async with asyncio.timeout(IN_PROCESS_SECONDS):
             assert await server.ended() == 0
         assert "Traceback" not in server.said
+
+
+@requirement("O1")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_signals_that_never_cease_do_not_spoil_a_clean_end(
+    state: Path, port: int, number: signal.Signals
+) -> None:
+    async with serving(state, port) as server:
+        async with asyncio.timeout(PROCESS_START_SECONDS):
+            while not server.has_ended:
+                server.send(number)
+                await anyio.lowlevel.checkpoint()
+
+        assert await server.ended() == 0, server.said
 
 
 @requirement("O1")
