@@ -165,7 +165,7 @@ async def test_chains_of_another_organisation_are_unknown(server: Running) -> No
         for unknown in (root_id, "nobody", "%00"):
             with pytest.raises(ApiError) as refused:
                 await stranger.call(method, f"/orgs/{elsewhere}/chains/{unknown}{path}", body={})
-            assert (refused.value.status, refused.value.problem["error"]) == (404, "chain not found")
+            assert (refused.value.status, refused.value.problem["code"]) == (404, "not_found")
     assert await chains(stranger, elsewhere, state="all") == []
     assert len(await chains(server.admin, org_id)) == 1
 

@@ -84,7 +84,7 @@ class WrongHost(MoleculeError):
 
 
 class NotFound(MoleculeError):
-    """{what} not found"""
+    """{what} not found: there is none, or you may not see it. Check what you named it by, or list what you see."""
 
 
 class NoSuchRoute(MoleculeError):
