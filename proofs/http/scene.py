@@ -26,6 +26,8 @@ _ENDS = re.compile(
 _PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 )
+# So many keys that those who ask at the same moment never write under the same one.
+_KEYS = 100
 _VISIBLE = re.compile(r"[\x20-\x7e\xa0-\xff]*")
 
 
@@ -139,23 +141,26 @@ class Scene:
         who = known[self._key % len(known)]
         # On a loop of its own: this one judges long answers, and who connects and is then held up itself is hung up on.
         try:
-            return await asyncio.to_thread(asyncio.run, self._asked(port, who))
+            return await asyncio.to_thread(asyncio.run, _asked(port, who, self._key))
         except NoAnswer as error:
             return f"{who.name}: {error!r}"
 
-    async def _asked(self, port: int, who: Who) -> str | None:
-        try:
-            async with Caller(port, who.token or "") as caller:
-                if (await caller.get("/health"))["status"] != "ok":
-                    return "the server is not well"
-                seen: dict[str, Any] = await caller.get(f"/workspaces/{who.seat}")
-                if seen["id"] != who.seat:
-                    return f"{who.name}: another workspace"
-                if who.name.endswith("workspace"):
-                    path, kept = f"/workspaces/{who.seat}/memory", {"n": self._key, "text": "ä\u2028"}
-                    await caller.post(path, {"key": "between", "value": kept})
-                    if (await caller.get(f"{path}/between"))["value"] != kept:
-                        return f"{who.name}: another value than the one that was kept"
-        except (Refused, OSError, KeyError, TypeError) as error:
-            return f"{who.name}: {error!r}"
-        return None
+
+async def _asked(port: int, who: Who, number: int) -> str | None:
+    try:
+        async with Caller(port, who.token or "") as caller:
+            if (await caller.get("/health"))["status"] != "ok":
+                return "the server is not well"
+            seen: dict[str, Any] = await caller.get(f"/workspaces/{who.seat}")
+            if seen["id"] != who.seat:
+                return f"{who.name}: another workspace"
+            if who.name.endswith("workspace"):
+                # Others may be asking as the same seat at this moment: not about this key.
+                path, key = f"/workspaces/{who.seat}/memory", f"between-{number % _KEYS}"
+                kept = {"n": number, "text": "ä\u2028"}
+                await caller.post(path, {"key": key, "value": kept})
+                if (await caller.get(f"{path}/{key}"))["value"] != kept:
+                    return f"{who.name}: another value than the one that was kept"
+    except (Refused, OSError, KeyError, TypeError) as error:
+        return f"{who.name}: {error!r}"
+    return None

@@ -153,7 +153,7 @@ async def test_a_refusal_of_a_route_is_told_to_the_model_with_what_to_do(server:
     async with hosted(server, ops.token, era) as host:
         said = await host.refused("reply_to_workspace", text="hi", peer_id=grandchild.id)
         assert "cannot communicate per hierarchy rules" in said
-        assert "broadcast" in await host.refused("broadcast_message", message="hi")
+        assert "the operator can switch broadcast_enabled on" in await host.refused("broadcast_message", message="hi")
 
 
 @requirement("S22")

@@ -121,6 +121,8 @@ def refused(problem: Any) -> ToolError:
     text = inner.get("message") or told.get("error") or "the server refused this"
     reasons = inner.get("data")
     reason = object_of(reasons[0]).get("reason", "") if isinstance(reasons, list) and reasons else ""
+    if isinstance(told.get("hint"), str):
+        text = f"{text} ({told['hint']})"
     if "retry_after" in told:
         text = f"{text}; try again in {told['retry_after']} seconds"
     return ToolError(str(text), str(told.get("code") or reason.lower() or "tool_failed"))
