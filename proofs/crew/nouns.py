@@ -17,8 +17,13 @@ from proofs.harness.serving import Place
 from proofs.harness.settings import Setting
 from proofs.harness.verdicts import Figure, Verdict
 
-LIMITS: Mapping[str, int] = {"silence_seconds": 10**9, "thread_spawns_per_minute": 10**9}
-"""Nobody here says again and again that it lives; and a limit of rates is what stops a crowd."""
+LIMITS: Mapping[str, int] = {
+    "silence_seconds": 10**9,
+    "thread_spawns_per_minute": 10**9,
+    "inbox_unhandled": 10**9,
+}
+"""Nobody here says again and again that it lives; and limits of rates, and of what may wait on a busy machine, are what
+stops a crowd."""
 
 
 class Noun(Protocol):

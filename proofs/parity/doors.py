@@ -185,9 +185,13 @@ async def _to_workspace(who: Seat, given: dict[str, Any], key: str) -> dict[str,
         await who.api.post(f"{own}/activity", {**noted, "request_body": envelope})
     else:
         told = await who.api.call("POST", f"{own}/notify", body={"message": given["text"], **about}, headers=headers)
-    if answers and not given.get("progress"):
-        await who.api.post(f"{own}/activity/ack", {"activity_id": answers, "attempt": given["attempt"]})
-    return {"status": told.get("status", "sent"), "acknowledged": bool(answers and not given.get("progress"))}
+    acknowledged = bool(answers and not given.get("progress"))
+    if acknowledged:
+        try:
+            await who.api.post(f"{own}/activity/ack", {"activity_id": answers, "attempt": given["attempt"]})
+        except ApiError:  # the answer was sent all the same
+            acknowledged = False
+    return {"status": told.get("status", "sent"), "acknowledged": acknowledged}
 
 
 # -- the others --------------------------------------------------------------------------------------------------------
@@ -212,7 +216,9 @@ class ByTools:
         """One call of a tool; its name is what a host calls it."""
         meta = {"claudecode/toolUseId": key} if key else None
         told, refused = await self._entrance.call(server, who, verb, given, meta)
-        return Told(_flat(verb, told)) if refused is None else Told({}, _STATUS.sub("", plainly(refused.refused)))
+        if refused is None:
+            return Told(_flat(verb, told))
+        return Told({}, _AFTER.sub("", _STATUS.sub("", plainly(refused.refused))))
 
 
 _TOOLS = frozenset(

@@ -298,7 +298,7 @@ class Server(Standing):
         clock, ids, limits, follow = self._clock, self._ids, self.settings.limits, self.store.followers.follow
         made = self.approvals = Approvals(self.store, org, asking, self.wakeups, clock=clock, ids=ids, limits=limits)
         self._mirrors.keep(made.book, *made.book.KINDS)
-        follow(facts.Explained, "approvals.explained", made.hearing.explained)
+        follow(facts.Explained, "approvals.explained", made.hearing.explained, far=True)
         follow(SeatsGone, "approvals.seats_gone", made.hearing.seats_gone)
         follow(SeatsMoved, "approvals.seats_moved", made.hearing.seats_moved)
 

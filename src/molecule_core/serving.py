@@ -59,8 +59,7 @@ class HttpServer:
         _log.info("shutting down")
         for each in listeners:
             each.close()
-        for connection in list(self._crowd.connections):
-            connection.shutdown()
+        self._crowd.connections.end()
         await self._until_all_gone()
 
     def stop(self) -> None:
@@ -120,7 +119,7 @@ async def serve(
         if ready is not None:
             http.when_listening(ready)
         server.when_outdated = http.stop
-        end = http.stop if before_end is None else _after(before_end, http.stop)
+        end = http.stop if before_end is None else once_done(before_end, http.stop)
         loop = asyncio.get_running_loop()
         for each in _ENDING:  # not as the loop's own: it takes those away when it closes, and a later signal would kill
             signal.signal(each, lambda *_: loop.call_soon_threadsafe(end))
@@ -134,16 +133,24 @@ async def serve(
         raise server.outdated
 
 
-def _after(first: Callable[[], Awaitable[None]], then: Callable[[], None]) -> Callable[[], None]:
-    """What to call to have `then` called once `first` is done; called again meanwhile, `then` follows at once."""
+def once_done(first: Callable[[], Awaitable[None]], then: Callable[[], None]) -> Callable[[], None]:
+    """What to call to have `then` called once `first` is done; called again meanwhile, `then` follows at once, and not
+    once more when `first` is done."""
     under_way: set[asyncio.Future[None]] = set()
+    is_hurried = False
+
+    def done(_: asyncio.Future[None]) -> None:
+        if not is_hurried:
+            then()
 
     def call() -> None:
+        nonlocal is_hurried
         if under_way:
+            is_hurried = True
             then()
         else:
             under_way.add(asyncio.ensure_future(first()))
-            next(iter(under_way)).add_done_callback(lambda _: then())
+            next(iter(under_way)).add_done_callback(done)
 
     return call
 

@@ -7,7 +7,7 @@ from tests.clocks import FakeClock
 from tests.journeys.patience import bounded, eventually, refused
 from tests.running import Running, Seat
 
-LEVEL_SECONDS, WHOLE_SECONDS = 120, 3600
+LEVEL_SECONDS, WHOLE_SECONDS, LEASE_SECONDS = 120, 3600, 600
 ACTION = "send the invoice"
 
 Item = dict[str, Any]
@@ -77,7 +77,9 @@ class House(NamedTuple):
     async def mail(self, seat: Seat) -> list[Item]:
         """What an agent claims, with how to answer it."""
         where = f"/workspaces/{seat.id}/activity"
-        rows: list[Item] = await bounded(seat.api.get(where, claim=600, wait=0, limit=100, include="instructions"))
+        rows: list[Item] = await bounded(
+            seat.api.get(where, claim=LEASE_SECONDS, wait=0, limit=100, include="instructions")
+        )
         return rows
 
     async def owed(self, seat: Seat) -> list[str]:

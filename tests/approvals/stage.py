@@ -42,7 +42,7 @@ class Ladder(Stage):
         asking = Asking(owing, Results(owing, clock=clock, ids=ids), clock=clock)
         self.hands = Approvals(store, org, asking, world.wakeups, clock=clock, ids=ids, limits=limits)
         hearing, follow = self.hands.hearing, store.followers.follow
-        follow(facts.Explained, "approvals.explained", hearing.explained)
+        follow(facts.Explained, "approvals.explained", hearing.explained, far=True)
         follow(SeatsGone, "approvals.seats_gone", hearing.seats_gone)
         follow(SeatsMoved, "approvals.seats_moved", hearing.seats_moved)
 

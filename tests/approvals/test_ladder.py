@@ -1,7 +1,28 @@
 """The ladder: who is asked, who is passed over, what time does, and whose word counts."""
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import pytest
+from anyio.lowlevel import checkpoint
+
 from molecule_core.messages.handles import handle_of
-from tests.approvals.house import ACTION, LEVEL_SECONDS, WHOLE_SECONDS, House, code, decide, path, steps, text_of, verb
+from molecule_core.store.grouping import Queue
+from tests.approvals.house import (
+    ACTION,
+    LEASE_SECONDS,
+    LEVEL_SECONDS,
+    WHOLE_SECONDS,
+    House,
+    code,
+    decide,
+    path,
+    steps,
+    text_of,
+    verb,
+)
 from tests.journeys.patience import bounded, eventually
 from tests.journeys.seats import remove
 from tests.requirements import requirement
@@ -121,6 +142,63 @@ async def test_a_question_comes_back_answered_by_a_reply_or_by_the_route(house: 
     assert renewed["action_hash"] != item["action_hash"]
     assert await code(verb(ops, item, "answer", text="more")) == (409, "nothing_asked")
     assert (await house.person_decides(item, "approve", revision=3))["revision"] == 3
+
+
+@contextmanager
+def taken_together(house: House, monkeypatch: pytest.MonkeyPatch, count: int) -> Iterator[list[int]]:
+    """The store closes its next group only once so many commands wait, so that they are in one. How many each has."""
+    queue, gathered, sizes = cast(Any, house.server.server.store)._queue, asyncio.Event(), list[int]()
+
+    async def all_first() -> None:
+        while not gathered.is_set():
+            await checkpoint()
+            if queue.waiting >= count:
+                gathered.set()
+
+    def on_record() -> list[Any]:
+        group: list[Any] = Queue._without_shared_keys(queue)
+        sizes.append(len(group))
+        return group
+
+    with monkeypatch.context() as patched:
+        patched.setattr("molecule_core.store.grouping.others_first", all_first)
+        patched.setattr(queue, "_without_shared_keys", on_record)
+        yield sizes
+        gathered.set()
+
+
+@requirement("Q4", "M18")
+async def test_an_answer_to_a_question_undoes_no_acknowledgement_that_is_written_with_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lead, ops = await house.line("Lead", "Ops")
+    await ops.api.send(lead.id, "hello", intent="inform")
+    item = await house.asks(ops)
+    letter, _ = await house.mail(lead)
+    await house.person_decides(item, "more_info", note="to whom?")
+    (question,) = await house.mail(ops)
+    body = {"handle": question["instructions"]["reply_handle"], "text": "to Ann"}
+    with taken_together(house, monkeypatch, 2) as sizes:
+        replying = ops.api.post(f"/workspaces/{ops.id}/reply", body)
+        await bounded(asyncio.gather(replying, lead.api.ack(lead.id, letter)))
+    assert sizes[0] == 2
+    await house.held_by(item, "Lead")
+    await house.clock.advance(LEASE_SECONDS + 1)
+    assert "hello" not in [text_of(row) for row in await house.mail(lead)], "it was acknowledged, and comes no more"
+
+
+@requirement("Q4", "M32")
+async def test_a_draft_that_answers_a_question_stands_once_in_its_own_log(house: House) -> None:
+    lead, ops = await house.line("Lead", "Ops")
+    item = await house.asks(ops)
+    await house.decides(lead, item, "more_info", note="to whom?")
+    (question,) = await house.mail(ops)
+    draft = f"/workspaces/{ops.id}/messages/{question['id']}/draft"
+    await ops.api.post(draft, {"text": "to Ann"})
+    await house.person.post(f"{draft}/send")
+    assert (await house.held_by(item, "Lead"))["path"][-2]["note"] == "to Ann"
+    rows = await house.person.get(f"/workspaces/{ops.id}/activity")
+    assert [row["summary"] for row in rows if row["activity_type"] == "a2a_send"] == ["to Ann"]
 
 
 @requirement("Q4")

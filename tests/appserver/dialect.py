@@ -61,10 +61,10 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def client(server: Running, token: str) -> AsyncIterator[Client]:
+async def client(server: Running, token: str, query: str = "") -> AsyncIterator[Client]:
     """A connection that has not said anything."""
     opening = connect(
-        f"ws://127.0.0.1:{server.port}/threads/ws",
+        f"ws://127.0.0.1:{server.port}/threads/ws{query}",
         additional_headers={"Authorization": f"Bearer {token}"},
         compression=None,
         proxy=None,

@@ -14,10 +14,10 @@ from tests.appserver.dialect import client
 from tests.engines import Engine as Kind
 from tests.journeys.livewire import UPGRADE, hand_made, packed, token_of
 from tests.journeys.patience import bounded
-from tests.journeys.rawhttp import request
+from tests.journeys.rawhttp import ask, request
 from tests.journeys.test_sessions import logged_in
 from tests.requirements import requirement
-from tests.running import UNHURRIED, running
+from tests.running import ADMIN_TOKEN, UNHURRIED, running
 from tests.threads.house import BASE, Engine, House, said
 
 # The item of a collaboration call, as codex.md section 3 lists it.
@@ -32,6 +32,18 @@ _SPAWNS = 50
 def rest_of(thread: dict[str, Any]) -> dict[str, Any]:
     """A thread of the dialect as the house's helpers name it."""
     return {"thread_id": thread["id"]}
+
+
+@requirement("TH13", "A3")
+async def test_the_admin_hears_the_organisation_that_it_names(house: House) -> None:
+    other = await house.server.org("Elsewhere")
+    async with client(house.server, ADMIN_TOKEN, f"?org_id={other}") as one:
+        await one.begins()
+        seat = await house.server.seat("There", org_id=other)
+        thread = await house.starts(seat)
+        assert (await one.hears("thread/started"))["thread"]["id"] == thread["thread_id"]
+    refusal = await ask(house.server.port, "GET", "/threads/ws?org_id=nobody", token=ADMIN_TOKEN, headers=UPGRADE)
+    assert refusal.status == 404
 
 
 @requirement("TH13")

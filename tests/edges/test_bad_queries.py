@@ -52,11 +52,16 @@ async def _wrote(seat: Seat, other: Seat, text: str) -> str:
 
 
 async def _reads(server: Running) -> list[tuple[Route, str, str]]:
-    """Every route that is read with GET and names no more than a seat: with its path, and a token that it takes."""
+    """Every route that is read with GET and names no more than a seat, a thread or a chain: with its path, and a token
+    that it takes."""
     seat, org = await server.seat(), (await server.admin.get("/orgs"))[0]["id"]
+    thread = await seat.api.post(f"/workspaces/{seat.id}/threads", {"base_instructions": "Be kind."})
+    names = {"{id}": seat.id, "{org_id}": org, "{thread_id}": thread["thread_id"], "{root_id}": seat.id}
     found = []
     for route in server.server.routes.rows:
-        path = route.path.replace("{id}", seat.id).replace("{org_id}", org)
+        path = route.path
+        for name, value in names.items():
+            path = path.replace(name, value)
         if route.method == "GET" and route.status == 200 and "{" not in path and not path.endswith("/mcp"):
             found.append((route, path, seat.token if route.who.kinds == {WORKSPACE} else ADMIN_TOKEN))
     return found

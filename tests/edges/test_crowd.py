@@ -57,3 +57,29 @@ async def test_the_end_waits_for_the_last_connection_and_for_the_last_task() -> 
     await bounded(ending)
 
     assert steps == ["somebody else", "a client", "its answer", "ended"]
+
+
+class Guest:
+    """A connection that only says what it was told."""
+
+    def __init__(self, told: list[str], name: str) -> None:
+        self._told, self._name = told, name
+
+    def shutdown(self) -> None:
+        self._told.append(self._name)
+
+
+async def test_whoever_comes_when_the_end_has_begun_is_told_of_it_too() -> None:
+    crowd, told = Crowd(FakeClock()), list[str]()
+    crowd.connections.add(Guest(told, "there"))
+    crowd.connections.end()
+    assert told == ["there"]
+
+    late, gone = Guest(told, "late"), Guest(told, "gone again")
+    crowd.connections.add(late)
+    crowd.connections.add(gone)
+    crowd.connections.discard(gone)
+    assert told == ["there"], "it has only begun to connect"
+    await checkpoint()
+
+    assert told == ["there", "late"]

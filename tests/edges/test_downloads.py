@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import itertools
 import os
@@ -141,6 +142,22 @@ async def test_a_link_that_waits_where_a_file_is_to_be_written_is_not_followed(t
 
 
 @requirement("S14")
+async def test_a_file_that_was_opened_for_somebody_who_has_gone_is_not_held_open(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "files", reserve=0)
+    disk.open()
+    try:
+        (tmp_path / "files" / ID).write_bytes(b"hello")
+        outgoing = await disk.read(ID, 5)
+        assert len(_held(tmp_path)) == 2, "the folder and the file"
+        del outgoing
+        await checkpoint()  # the turn of the loop in which it came holds it
+        gc.collect()
+        assert len(_held(tmp_path)) == 1
+    finally:
+        disk.close()
+
+
+@requirement("S14")
 async def test_a_file_that_comes_byte_by_byte_is_written_in_few_pieces_and_whole(tmp_path: Path) -> None:
     disk = Disk(tmp_path / "files", reserve=0)
     disk.open()
@@ -163,11 +180,16 @@ async def test_a_file_that_comes_byte_by_byte_is_written_in_few_pieces_and_whole
 def _open_files(server: Running) -> int:
     """How many files of the folder this process holds open."""
     folder = str(server.server.settings.files) + "/"
+    return sum(each.startswith(folder) for each in _held(server.server.settings.files))
+
+
+def _held(below: Path) -> list[str]:
+    """What this process holds open at a place and below it."""
     held = []
     for each in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
             held.append(str(each.readlink()))
-    return sum(each.startswith(folder) for each in held)
+    return [each for each in held if each.startswith(str(below))]
 
 
 async def _until_open(server: Running, wanted: int) -> None:

@@ -93,6 +93,20 @@ async def test_a_fact_that_nobody_follows_changes_nothing(bench: Bench, follower
     assert await bench.notes() == {"note told": "told"}
 
 
+@requirement("P1", "P2")
+async def test_a_follower_that_reaches_far_decides_on_all_that_others_have_written(
+    bench: Bench, followers: FollowerTable
+) -> None:
+    followers.follow(Fell, "noting", noting("heard"), far=True)
+    answers = await bench.together(telling(), telling(Fell("a"), name="far"), telling(name="last"))
+    assert answers == ["told", "far", "last"]
+    assert (await bench.notes())["note heard a"] == "org 1", "it saw what the first one of its group had written"
+    assert bench.sizes == [3, 1, 1, 1]
+    await bench.run(telling(Fell("b"), name="again"))
+    assert bench.sizes[4:] == [1], "who is alone already is not decided twice"
+    assert followers.printed().endswith("| `Fell` | `noting` (far) |")
+
+
 @requirement("P1")
 async def test_of_a_command_whose_follower_fails_nothing_is_written_and_its_group_goes_on(
     bench: Bench, followers: FollowerTable

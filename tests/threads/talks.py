@@ -154,6 +154,7 @@ class Talks:
 
     def __init__(self) -> None:
         self.all = list[Talk]()
+        self.stopped = set[Talk]()
 
     def tree(self, talk: Talk) -> list[Talk]:
         """Those of its tree, the oldest first."""
@@ -204,6 +205,7 @@ class Talks:
         is_last = all(turn.asker is not asker for turn in turns)
         digests = any(letter.sort == FINAL and letter.author.wake == "digest" for letter in asker.waiting())
         wakes = talk.wake == "wake" or (is_last and (talk.wake == "digest" or digests))
+        wakes = wakes and asker not in self.stopped
         asker.mail.append(Letter(talk, FINAL, text, wakes=wakes))
         if wakes:
             self.wake(asker)
@@ -238,12 +240,17 @@ class Talks:
             talk.ends, talk.last_end = talk.ends + 1, "shutdown"
 
     def below(self, talk: Talk, what: Below) -> None:
-        """And those below it."""
-        for each in self.tree(talk):
-            if each.is_below(talk) and what == "close":
+        """And those below it; what ends among those who are stopped wakes none of them."""
+        if what == "detach":
+            return
+        below = [each for each in self.tree(talk) if each.is_below(talk)]
+        self.stopped = {talk, *below}
+        for each in below:
+            if what == "close":
                 self.close(each)
-            elif each.is_below(talk) and what == "interrupt":
+            else:
                 self.interrupt(each)
+        self.stopped = set()
 
     def resume(self, talk: Talk) -> None:
         """It takes work again."""

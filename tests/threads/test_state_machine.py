@@ -488,21 +488,35 @@ def _stops(machine: TalkMachine, below: str) -> Any:
 
 @requirement("TH7")
 def test_the_last_of_the_digests_wakes_who_asked_though_all_are_stopped_at_once(stage: ThreadStage) -> None:
-    machine = played(stage, lambda it: [*_two_agents(it, "digest", "digest"), _stops(it, "interrupt")])
-    root = machine.model.all[0]
-    assert [letter.wakes for letter in root.mail] == [False, True]
+    def acts(it: TalkMachine) -> list[Any]:
+        spawned = [
+            partial(it.start, says=False),
+            partial(it.spawn, 0, "a", "digest"),
+            partial(it.spawn, 0, "b", "digest"),
+        ]
+        idle = [partial(it.begin, 0, "one", False, 0), partial(it.end, 0, False, "completed")]
+        return [
+            *spawned,
+            *idle,
+            partial(it.write, 2, 0, "followup"),
+            partial(it.manage, 2, 1, "interrupt", "interrupt"),
+        ]
+
+    root = played(stage, acts).model.all[0]
+    assert [(letter.author.path, letter.wakes) for letter in root.mail] == [("root/a", False), ("root/a/b", True)]
     assert len(root.queue) == 1
 
 
 @requirement("TH7")
-def test_who_is_stopped_together_with_whom_it_asked_is_told_of_that_in_a_turn_of_its_own(stage: ThreadStage) -> None:
+def test_who_is_stopped_together_with_whom_it_asked_is_told_and_does_not_begin_again(stage: ThreadStage) -> None:
     def acts(it: TalkMachine) -> list[Any]:
         begun = [partial(it.begin, which, "one", False, 0) for which in (0, 1)]
         return [*_two_agents(it, "wake", "wake"), partial(it.write, 0, 1, "followup"), *begun, _stops(it, "interrupt")]
 
-    agent = played(stage, acts).model.all[2]
-    assert [letter.sort for letter in agent.waiting()] == ["FINAL_ANSWER"]
-    assert len(agent.queue) == 1
+    root, _, agent = played(stage, acts).model.all
+    assert [(letter.sort, letter.wakes) for letter in agent.waiting()] == [("FINAL_ANSWER", False)]
+    assert [(letter.sort, letter.wakes) for letter in root.waiting()] == [("FINAL_ANSWER", False)] * 2
+    assert (root.queue, agent.queue) == ([], [])
 
 
 @requirement("TH8")

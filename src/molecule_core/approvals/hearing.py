@@ -28,7 +28,7 @@ class Hearing:
 
     def explained(self, org_id: str, fact: Explained) -> Generator[Step, Any, Followed]:
         """The requester has answered a question: it goes back to who asked. What comes too late changes nothing, even
-        if another question is open by then."""
+        if another question is open by then. It reaches far: who is to decide is known once it is read."""
         row = yield from row_of(org_id, approval_of(fact.message_id))
         if row is None or rules.TABLE[Fact.ANSWER, row.status] is None or row.question_seq != fact.seq:
             return Followed()

@@ -31,6 +31,7 @@ from molecule_core.edges.appserver_items import ItemFold, LogLine, Told, millis,
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.events import org_of
 from molecule_core.edges.live import INTERNAL, Live
+from molecule_core.edges.query import ORG, asks
 from molecule_core.edges.routes import EVERYBODY, Answer, Call, Route, Who
 from molecule_core.edges.websocket import Socket
 from molecule_core.ground.errors import StoreUnavailable
@@ -94,7 +95,11 @@ class AppServerEdge:
     def routes(self) -> list[Route]:
         """The row for the table."""
         summary = "Threads in the dialect of app-servers, over a WebSocket"
-        return [Route("GET", "/threads/ws", self.socket, Who(EVERYBODY), summary, status=101, upgrades=True)]
+        return [
+            Route(
+                "GET", "/threads/ws", self.socket, Who(EVERYBODY), summary, query=asks(ORG), status=101, upgrades=True
+            )
+        ]
 
     async def socket(self, call: Call) -> Answer:
         """JSON-RPC without its version member, as docs/app-server.md has it. The admin names an organisation with

@@ -28,11 +28,35 @@ class Members(set[Any]):
         self._one_less()
 
 
+class Connected(Members):
+    """Those who are connected. Once the end has begun, whoever comes still is told of it as all others were."""
+
+    def __init__(self, one_less: Callable[[], None]) -> None:
+        super().__init__(one_less)
+        self._is_ending = False
+
+    def add(self, member: Any, /) -> None:
+        """Takes one in."""
+        super().add(member)
+        if self._is_ending:  # not at once: it has only begun to connect, or to be taken over by another protocol
+            asyncio.get_running_loop().call_soon(self._tell, member)
+
+    def end(self) -> None:
+        """The server stops: everybody is told."""
+        self._is_ending = True
+        for each in list(self):
+            each.shutdown()
+
+    def _tell(self, member: Any) -> None:
+        if member in self:
+            member.shutdown()
+
+
 class Crowd:
     """The connections of one server, and the tasks that work on answers to them."""
 
     def __init__(self, clock: Clock) -> None:
-        self.connections = Members(self._one_less)
+        self.connections = Connected(self._one_less)
         self.tasks = Members(self._one_less)
         self._clock = clock
         self._second = -1

@@ -264,7 +264,7 @@ class DelegationEdge:
         """What the workspace and its users said and what it delegated, in the order of its log, oldest first; `before`
         (a `seq`) pages back. A page ends early where its lines fill it (`page_bytes`)."""
         query = call.query()
-        before = whole_number(query, "before", least=1, most=(1 << 62) - 1)
+        before = whole_number(query, "before", least=1)
         return json_answer(await self._lines.page(call.target.id, before, self._count(query)))
 
     async def of_org(self, call: Call) -> Answer:

@@ -80,7 +80,7 @@ def plain_text(query: Mapping[str, str], name: str) -> str | None:
     return found or None
 
 
-def whole_number(query: Mapping[str, str], name: str, *, least: int, most: int | None = None) -> int | None:
+def whole_number(query: Mapping[str, str], name: str, *, least: int, most: int = LARGEST) -> int | None:
     """A number from the query; None if it is not there. A larger one than `most` is cut. Raises InvalidField."""
     found = query.get(name)
     if found is None:
@@ -90,4 +90,4 @@ def whole_number(query: Mapping[str, str], name: str, *, least: int, most: int |
     value = int(found) if is_plain else None
     if value is None or value < least:
         raise InvalidField(reason=f"{name} must be a whole number of at least {least}")
-    return value if most is None else min(value, most)
+    return min(value, most)

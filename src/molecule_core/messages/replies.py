@@ -271,7 +271,7 @@ class Replies:
         written = yield from self._saying(asked, out, answers, via="draft")
         if written.refusal is not None:
             return written
-        if isinstance(out, Draft):
+        if isinstance(out, Draft) and asked.kind != KIND_DECIDED:  # what explains has its row in the own log already
             joined(written, (yield from self._own_row(asked, out)))
         return joined(written, Facts([], [drafted(owed, "sent")]))
 

@@ -79,7 +79,8 @@ class WriteSet(Struct, Generic[T]):
     `rings` are the wake-up keys of those who may be waiting for this change. `then` runs after the commit and before
     the answer: the place to bring memory that mirrors the store up to date. `refusal`: what is written is why the
     caller is refused, from now on; raised instead of the answer, and after the commit as well. `facts`: what others
-    hear of it before it is written (store/followers.py); they are not written themselves."""
+    hear of it before it is written (store/followers.py); they are not written themselves. `far`: what they do then is
+    not protected by the keys of the command, which must stand alone in its group."""
 
     answer: T
     writes: list[tuple[str, Params]] = []
@@ -88,6 +89,7 @@ class WriteSet(Struct, Generic[T]):
     then: Callable[[], None] | None = None
     refusal: Exception | None = None
     facts: list[object] = []
+    far: bool = False
 
 
 Decision = Generator[Step, Any, WriteSet[T]]
@@ -127,8 +129,9 @@ SCHEMA_VERSION = 8
 class Followers(Protocol):
     """Who follows which kind of fact (store/followers.py)."""
 
-    def follow(self, fact: type, name: str, follower: Follower) -> None:
-        """Names who hears such facts, behind those who hear them already. Raises LookupError if the name does."""
+    def follow(self, fact: type, name: str, follower: Follower, *, far: bool = False) -> None:
+        """Names who hears such facts, behind those who hear them already. `far`: it changes what the keys of those who
+        say them do not protect. Raises LookupError if the name does."""
 
     def table(self) -> list[tuple[str, tuple[str, ...]]]:
         """Each kind of fact with who follows it, in order."""

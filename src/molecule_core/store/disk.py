@@ -223,6 +223,10 @@ class Outgoing:
             if handle >= 0:
                 os.close(handle)
 
+    def __del__(self) -> None:
+        """Who wanted it may have gone while it was being opened, or before a byte of it was sent."""
+        self._close()
+
 
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):

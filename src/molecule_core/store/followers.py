@@ -3,7 +3,8 @@
 A writer puts facts on its write set and knows nobody who hears them. Who hears is registered in `server.py` alone, and
 the table is printed in docs/order.md. A follower reads and decides as a command does (it is a generator, and sees the
 store as it was before the group), but it never refuses: one that raises has made a mistake, and nothing of the command
-is written. The keys of the command must protect what its followers change.
+is written. The keys of the command must protect what its followers change; where they cannot, because it shows only
+while it is decided what that is, the follower reaches `far`, and the command is decided again in a group of its own.
 
 Above: `server.py`, the two engines. Below: `database`.
 """
@@ -23,18 +24,23 @@ class FollowerTable(Followers):
 
     def __init__(self) -> None:
         self._rows: dict[type, dict[str, Follower]] = {}
+        self._far: set[tuple[type, str]] = set()
 
-    def follow(self, fact: type, name: str, follower: Follower) -> None:
+    def follow(self, fact: type, name: str, follower: Follower, *, far: bool = False) -> None:
         row = self._rows.setdefault(fact, {})
         if name in row:
             raise LookupError(f"{name} follows {fact.__name__} already")
         row[name] = follower
+        if far:
+            self._far.add((fact, name))
 
     def table(self) -> list[tuple[str, tuple[str, ...]]]:
         return [(fact.__name__, tuple(row)) for fact, row in self._rows.items() if row]
 
     def printed(self) -> str:
-        rows = [f"| `{fact}` | {', '.join(f'`{name}`' for name in names)} |" for fact, names in self.table()]
+        far = {name for _, name in self._far}
+        shown = [(fact, [f"`{each}`{' (far)' * (each in far)}" for each in names]) for fact, names in self.table()]
+        rows = [f"| `{fact}` | {', '.join(names)} |" for fact, names in shown]
         return "\n".join(("| fact | followers, in this order |", "|---|---|", *rows))
 
     def after(self, org_id: str, written: WriteSet[T]) -> Decision[T]:
@@ -50,7 +56,8 @@ class FollowerTable(Followers):
             if heard > MOST_FACTS:
                 raise LookupError(f"a command has more than {MOST_FACTS} facts: do they cause each other?")
             fact = waiting.popleft()
-            for follower in self._rows.get(type(fact), {}).values():
+            for name, follower in self._rows.get(type(fact), {}).items():
+                whole.far = whole.far or (type(fact), name) in self._far
                 more = yield from follower(org_id, fact)
                 whole.writes += more.writes
                 whole.events += more.events

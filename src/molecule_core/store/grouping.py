@@ -89,9 +89,12 @@ class Pending:
             refuse(self.future, error)
 
 
-def left_a_number_unused(group: Iterable[Pending]) -> bool:
-    """A refusal that came after a number was taken would leave a gap."""
-    return any(pending.taken and pending.error is not None for pending in group)
+def must_part(group: Sequence[Pending]) -> bool:
+    """Whether a group cannot be written as it is: a refusal that came after a number was taken would leave a gap, and
+    what follows one command might undo what another one does."""
+    if any(pending.taken and pending.error is not None for pending in group):
+        return True
+    return len(group) > 1 and any(each.write_set is not None and each.write_set.far for each in group)
 
 
 def in_statement_order(group: Iterable[Pending]) -> Iterable[tuple[str, list[Params]]]:

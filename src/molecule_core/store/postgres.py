@@ -44,7 +44,7 @@ from molecule_core.store.grouping import (
     changes_of,
     facts_of,
     in_statement_order,
-    left_a_number_unused,
+    must_part,
     write_groups,
 )
 from molecule_core.store.journal import entry
@@ -274,7 +274,7 @@ class PostgresStore(Store):
         if self._is_behind((await self._read_set(connection, "standing", [{}]))[0][0]):
             await self._mirrors.catch_up(partial(self._read_set, connection))
         await self._decide(connection, group)
-        if left_a_number_unused(group):
+        if must_part(group):
             raise Conflict
         return await self._write(connection, group)
 

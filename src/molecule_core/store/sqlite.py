@@ -40,7 +40,7 @@ from molecule_core.store.grouping import (
     Queue,
     facts_of,
     in_statement_order,
-    left_a_number_unused,
+    must_part,
     write_groups,
 )
 from molecule_core.store.journal import entry
@@ -205,7 +205,7 @@ class SqliteStore(Store):
             for pending in group:
                 self._decide(pending)
             points.reached("sqlite.decided")
-            if left_a_number_unused(group):
+            if must_part(group):
                 raise Conflict
             if not any(pending.writes_something for pending in group):
                 if any(pending.taken for pending in group):

@@ -162,7 +162,8 @@ class Acts:
         # One change may end several agents: those that it has ended before count as the store will say.
         ends = [mail for mail in change.posted(requester.thread_id) if mail.sort == "FINAL_ANSWER"]
         digests += sum(mail.author_id is not None and change.of(mail.author_id).edge == "digest" for mail in ends)
-        is_waking = rules.wakes_now(thread.edge, others, digests)
+        # Who is stopped together with those below it does not begin again because these have ended.
+        is_waking = rules.wakes_now(thread.edge, others, digests) and not change.is_stopped(requester.thread_id)
         yield from self.letter(
             change, requester, thread, kind="FINAL_ANSWER", text=text, key=f"final:{turn_id}", wakes=is_waking
         )
@@ -216,10 +217,13 @@ class Acts:
     def below(self, change: Change, thread_id: str, by: Author, descendants: Descendants) -> Generator[Step, Any, None]:
         """What becomes of those below a thread that is interrupted or closed."""
         thread, tree = change.of(thread_id), (yield from self._knows_tree(change, thread_id))
-        for each in tree if descendants != "detach" else ():
-            if rules.is_below(each.path, thread.path):
-                change.take(each)
-                if descendants == "close":
-                    yield from self.close(change, each.thread_id, by, "close")
-                else:
-                    yield from self.interrupt(change, each.thread_id)
+        if descendants == "detach":
+            return
+        stopped = [each for each in tree if rules.is_below(each.path, thread.path)]
+        change.stop(thread_id, *(each.thread_id for each in stopped))
+        for each in stopped:
+            change.take(each)
+            if descendants == "close":
+                yield from self.close(change, each.thread_id, by, "close")
+            else:
+                yield from self.interrupt(change, each.thread_id)

@@ -97,6 +97,7 @@ class Change:
         self._rings: dict[str, None] = {}
         self._posted: dict[str, list[Mail]] = {}
         self._ended = set[str]()
+        self._stopped = set[str]()
 
     def take(self, thread: Thread) -> Thread:
         """A thread takes part; as this change has made it, if it does already."""
@@ -109,6 +110,14 @@ class Change:
     def has(self, thread_id: str) -> bool:
         """Whether a thread takes part."""
         return thread_id in self._rows
+
+    def stop(self, *thread_ids: str) -> None:
+        """These threads are stopped together: what ends among them wakes none of them."""
+        self._stopped.update(thread_ids)
+
+    def is_stopped(self, thread_id: str) -> bool:
+        """Whether a thread is stopped together with others."""
+        return thread_id in self._stopped
 
     def knows_tree(self, threads: Sequence[Thread]) -> None:
         """The tree, for who waits for approvals of those below it."""
