@@ -125,10 +125,12 @@ async def serve(
             signal.signal(each, lambda *_: loop.call_soon_threadsafe(end))
         await http.serve()
     finally:
-        await server.close()
-        # An impatient second Ctrl-C would have this process killed at an end that is as clean as can be.
-        for each in _ENDING:
-            signal.signal(each, signal.SIG_IGN)
+        try:
+            await server.close()
+        finally:
+            # An impatient second Ctrl-C would have this process killed at an end that is as clean as can be.
+            for each in _ENDING:
+                signal.signal(each, signal.SIG_IGN)
     if server.outdated is not None:
         raise server.outdated
 

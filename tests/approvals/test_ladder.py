@@ -1,8 +1,9 @@
 """The ladder: who is asked, who is passed over, what time does, and whose word counts."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -16,6 +17,7 @@ from tests.approvals.house import (
     LEVEL_SECONDS,
     WHOLE_SECONDS,
     House,
+    Item,
     code,
     decide,
     path,
@@ -26,6 +28,7 @@ from tests.approvals.house import (
 from tests.journeys.patience import bounded, eventually
 from tests.journeys.seats import remove
 from tests.requirements import requirement
+from tests.running import Seat
 
 
 @requirement("Q1", "Q2")
@@ -167,21 +170,32 @@ def taken_together(house: House, monkeypatch: pytest.MonkeyPatch, count: int) ->
         gathered.set()
 
 
-@requirement("Q4", "M18")
-async def test_an_answer_to_a_question_undoes_no_acknowledgement_that_is_written_with_it(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lead, ops = await house.line("Lead", "Ops")
-    await ops.api.send(lead.id, "hello", intent="inform")
-    item = await house.asks(ops)
-    letter, _ = await house.mail(lead)
+async def explains(house: House, ops: Seat, item: Item, how: str) -> Callable[[], Awaitable[Any]]:
+    """A person asks; what the requester says to that, once it is called, by a handle or by naming the message."""
     await house.person_decides(item, "more_info", note="to whom?")
     (question,) = await house.mail(ops)
-    body = {"handle": question["instructions"]["reply_handle"], "text": "to Ann"}
+    if how == "reply":
+        body = {"handle": question["instructions"]["reply_handle"], "text": "to Ann"}
+        return partial(ops.api.post, f"/workspaces/{ops.id}/reply", body)
+    body = {"message": "to Ann", "in_reply_to": question["id"]}
+    return partial(ops.api.post, f"/workspaces/{ops.id}/notify", body)
+
+
+@requirement("Q4", "M18")
+@pytest.mark.parametrize(("how", "in_first_group"), [("reply", 1), ("notify", 2)])
+async def test_an_answer_to_a_question_undoes_no_acknowledgement_of_the_same_moment(
+    house: House, monkeypatch: pytest.MonkeyPatch, how: str, in_first_group: int
+) -> None:
+    lead, ops = await house.line("Lead", "Ops")
+    item = await house.asks(ops)
+    await ops.api.send(lead.id, "hello", intent="inform")
+    await (await explains(house, ops, item, how))()
+    await house.held_by(item, "Lead")
+    (letter,) = [row for row in await house.mail(lead) if text_of(row) == "hello"]
+    answer = await explains(house, ops, item, how)
     with taken_together(house, monkeypatch, 2) as sizes:
-        replying = ops.api.post(f"/workspaces/{ops.id}/reply", body)
-        await bounded(asyncio.gather(replying, lead.api.ack(lead.id, letter)))
-    assert sizes[0] == 2
+        await bounded(asyncio.gather(answer(), lead.api.ack(lead.id, letter)))
+    assert sizes[0] == in_first_group, "a reply is decided alone; who it is that a notice answers shows only then"
     await house.held_by(item, "Lead")
     await house.clock.advance(LEASE_SECONDS + 1)
     assert "hello" not in [text_of(row) for row in await house.mail(lead)], "it was acknowledged, and comes no more"

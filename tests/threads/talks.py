@@ -132,6 +132,11 @@ class Talk:
         self.until = now + LEASE_SECONDS
         return told
 
+    def hears_back(self, now: int) -> list[str]:
+        """What the engine is told with a line that it adds: nothing, if it has begun nothing since it has it."""
+        self.until = now + LEASE_SECONDS
+        return [] if self.is_blind else self.looks(now)
+
     def begins(self, now: int) -> None:
         """The next turn begins: letters first, in order, then what it was given."""
         self.running = self.queue.pop(0)
@@ -240,16 +245,22 @@ class Talks:
             talk.ends, talk.last_end = talk.ends + 1, "shutdown"
 
     def below(self, talk: Talk, what: Below) -> None:
-        """And those below it; what ends among those who are stopped wakes none of them."""
-        if what == "detach":
-            return
-        below = [each for each in self.tree(talk) if each.is_below(talk)]
-        self.stopped = {talk, *below}
-        for each in below:
-            if what == "close":
+        """And those below it."""
+        for each in self.tree(talk):
+            if each.is_below(talk) and what == "close":
                 self.close(each)
-            else:
+            elif each.is_below(talk) and what == "interrupt":
                 self.interrupt(each)
+
+    def stops(self, talk: Talk, how: str, what: Below) -> None:
+        """It is interrupted or closed, with those below: what ends among those who are stopped at work wakes none."""
+        together = [each for each in self.tree(talk) if each is talk or each.is_below(talk)]
+        self.stopped = {each for each in together if each.open} if what != "detach" else set()
+        if how == "interrupt":
+            self.interrupt(talk)
+        else:
+            self.close(talk)
+        self.below(talk, what)
         self.stopped = set()
 
     def resume(self, talk: Talk) -> None:

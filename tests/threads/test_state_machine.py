@@ -176,11 +176,7 @@ class TalkMachine(RuleBasedStateMachine):
 
     def stopped(self, talk: Talk, verb: str, below: Any) -> None:
         """The same in the model."""
-        if verb == "close":
-            self.model.close(talk)
-        else:
-            self.model.interrupt(talk)
-        self.model.below(talk, below)
+        self.model.stops(talk, verb, below)
 
     @precondition(lambda self: any(each.closed for each in self.model.all))
     @rule(which=which)
@@ -273,7 +269,7 @@ class TalkMachine(RuleBasedStateMachine):
             talk.log.append("well")
             self.added |= set() if key is None else {(talk.id, key)}
         news = [msgspec.json.decode(each.entry)["text"] for each in found.news if each.type == "user_message"]
-        assert news == talk.looks(self.now)
+        assert news == talk.hears_back(self.now)
 
     @precondition(lambda self: self.some(running=True))
     @rule(which=which, late=late, how=st.sampled_from(["completed", "completed", "failed", "interrupted"]))
@@ -508,15 +504,50 @@ def test_the_last_of_the_digests_wakes_who_asked_though_all_are_stopped_at_once(
 
 
 @requirement("TH7")
-def test_who_is_stopped_together_with_whom_it_asked_is_told_and_does_not_begin_again(stage: ThreadStage) -> None:
+def test_who_is_stopped_at_work_with_whom_it_asked_is_told_and_does_not_begin_again(stage: ThreadStage) -> None:
     def acts(it: TalkMachine) -> list[Any]:
         begun = [partial(it.begin, which, "one", False, 0) for which in (0, 1)]
         return [*_two_agents(it, "wake", "wake"), partial(it.write, 0, 1, "followup"), *begun, _stops(it, "interrupt")]
 
     root, _, agent = played(stage, acts).model.all
     assert [(letter.sort, letter.wakes) for letter in agent.waiting()] == [("FINAL_ANSWER", False)]
-    assert [(letter.sort, letter.wakes) for letter in root.waiting()] == [("FINAL_ANSWER", False)] * 2
-    assert (root.queue, agent.queue) == ([], [])
+    assert agent.queue == []
+    assert [letter.wakes for letter in root.waiting()] == [True, True], "it had nothing to do, and waited for these"
+    assert len(root.queue) == 1
+
+
+@requirement("TH7")
+def test_who_asked_the_one_that_is_stopped_and_stands_below_it_does_not_begin_again(stage: ThreadStage) -> None:
+    def acts(it: TalkMachine) -> list[Any]:
+        spawned = [partial(it.start, says=False), partial(it.spawn, 0, "a", "wake"), partial(it.spawn, 0, "b", "wake")]
+        idle = [partial(it.begin, 1, "one", False, 0), partial(it.end, 0, False, "completed")]
+        begun = [partial(it.begin, which, "one", False, 0) for which in (0, 0)]
+        return [
+            *spawned,
+            *idle,
+            partial(it.write, 0, 1, "followup"),
+            *begun,
+            partial(it.stop, 1, "interrupt", "interrupt"),
+        ]
+
+    _, asked, asker = played(stage, acts).model.all
+    assert (asked.queue, asker.queue) == ([], [])
+    assert [letter.wakes for letter in asker.waiting()] == [False]
+
+
+@requirement("TH3")
+def test_what_a_new_life_of_an_engine_was_never_shown_gets_a_turn(stage: ThreadStage) -> None:
+    def acts(it: TalkMachine) -> list[Any]:
+        begun = [partial(it.start, says=True), partial(it.begin, 0, "one", False, 0), partial(it.claim, 0, "one")]
+        adds = [
+            partial(it.say, 0, "auto", None),
+            partial(it.add, 0, False, None),
+            partial(it.end, 0, False, "completed"),
+        ]
+        return [*begun, *adds]
+
+    (talk,) = played(stage, acts).model.all
+    assert len(talk.queue) == 1
 
 
 @requirement("TH8")

@@ -16,7 +16,7 @@ from molecule_core.ground.limits import Limits
 from molecule_core.messages import attachments, rules, turns
 from molecule_core.messages.facts import Delayed, Returned
 from molecule_core.messages.letters import Letters
-from molecule_core.messages.model import HANDED_OVER, KIND_DELEGATION, Inbox, Place, Shown
+from molecule_core.messages.model import HANDED_OVER, KIND_DECIDED, KIND_DELEGATION, Inbox, Place, Shown
 from molecule_core.messages.obligations import Obligation, not_taken, owes_key
 from molecule_core.messages.outcomes import Outcomes
 from molecule_core.messages.owing import Owing
@@ -117,7 +117,9 @@ class Pushing:
         """What came of a push. A failure that does not count brings the message no nearer to its death."""
         keys = (*inbox_keys(push.workspace_id), owes_key(push.workspace_id, push.source_id))
         if push.kind != KIND_DELEGATION:
-            await self._store.run(Command(org_id, keys, partial(self._outcomes.of_message, push, verdict, counts)))
+            settling = partial(self._outcomes.of_message, push, verdict, counts)
+            # What explains a request for leave reaches into the inbox of who is to decide.
+            await self._store.run(Command(org_id, keys, settling, alone=push.kind == KIND_DECIDED))
             return
         heard = None if verdict.answer is None else turns.heard(verdict.answer, self._limits)
         files = () if heard is None else attachments.keys_of([*heard.parts])

@@ -310,7 +310,9 @@ class Replies:
         else:
             keys = self._writer.keys_of_sending(asked.source_id or "", out)
         every = (*inbox_keys(asked.workspace_id), *keys)
-        return await self._store.run(Command(asked.org_id, every, partial(decide, out)))
+        # What explains a request for leave reaches into the inbox of who is to decide.
+        alone = asked.kind == KIND_DECIDED
+        return await self._store.run(Command(asked.org_id, every, partial(decide, out), alone=alone))
 
     def _sending(self, asked: Asked, out: Out, answers: Answers) -> Decision[Receipt]:
         if isinstance(out, Line):

@@ -5,7 +5,7 @@ Above: the hands of this slice. Below: steps, rules.
 
 from collections import Counter
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -162,7 +162,6 @@ class Acts:
         # One change may end several agents: those that it has ended before count as the store will say.
         ends = [mail for mail in change.posted(requester.thread_id) if mail.sort == "FINAL_ANSWER"]
         digests += sum(mail.author_id is not None and change.of(mail.author_id).edge == "digest" for mail in ends)
-        # Who is stopped together with those below it does not begin again because these have ended.
         is_waking = rules.wakes_now(thread.edge, others, digests) and not change.is_stopped(requester.thread_id)
         yield from self.letter(
             change, requester, thread, kind="FINAL_ANSWER", text=text, key=f"final:{turn_id}", wakes=is_waking
@@ -214,16 +213,24 @@ class Acts:
         yield from self.interrupt(change, thread_id, all_of_it=True)
         change.add(thread_id, log.Closed(descendants, by))
 
-    def below(self, change: Change, thread_id: str, by: Author, descendants: Descendants) -> Generator[Step, Any, None]:
-        """What becomes of those below a thread that is interrupted or closed."""
-        thread, tree = change.of(thread_id), (yield from self._knows_tree(change, thread_id))
-        if descendants == "detach":
-            return
-        stopped = [each for each in tree if rules.is_below(each.path, thread.path)]
-        change.stop(thread_id, *(each.thread_id for each in stopped))
-        for each in stopped:
-            change.take(each)
-            if descendants == "close":
-                yield from self.close(change, each.thread_id, by, "close")
-            else:
-                yield from self.interrupt(change, each.thread_id)
+    def stop(
+        self, change: Change, thread_id: str, how: Literal["interrupt", "close"], by: Author, descendants: Descendants
+    ) -> Generator[Step, Any, None]:
+        """A thread is interrupted or closed, perhaps with those below. Who is at work and is stopped with others does
+        not begin again because these have ended."""
+        path = change.of(thread_id).path
+        tree = yield from self._knows_tree(change, thread_id)
+        below = [each for each in tree if rules.is_below(each.path, path)] if descendants != "detach" else []
+        if below:
+            change.stop(*(each.thread_id for each in (change.of(thread_id), *map(change.take, below)) if each.open))
+        yield from self._stopped(change, thread_id, how, by, descendants)
+        for each in below:
+            yield from self._stopped(change, each.thread_id, descendants, by, descendants)
+
+    def _stopped(
+        self, change: Change, thread_id: str, how: str, by: Author, descendants: Descendants
+    ) -> Generator[Step, Any, None]:
+        if how == "close":
+            yield from self.close(change, thread_id, by, descendants)
+        else:
+            yield from self.interrupt(change, thread_id)

@@ -207,8 +207,7 @@ class AgentWriter:
         def deed(change: Change, row: Thread, begun: Collab) -> Generator[Step, Any, Collab]:
             target = yield from self._other(change, row, asked)
             before = rules.state_of(target)
-            yield from self._acts.interrupt(change, target.thread_id)
-            yield from self._acts.below(change, target.thread_id, author_of(row), asked.descendants)
+            yield from self._acts.stop(change, target.thread_id, "interrupt", author_of(row), asked.descendants)
             return self._done(change, begun, target, agents=[before], descendants=asked.descendants)
 
         return await self._calls.run(thread, "interrupt", asked, deed)
@@ -219,8 +218,7 @@ class AgentWriter:
         def deed(change: Change, row: Thread, begun: Collab) -> Generator[Step, Any, Collab]:
             target = yield from self._other(change, row, asked)
             before = rules.state_of(target)
-            yield from self._acts.close(change, target.thread_id, author_of(row), asked.descendants)
-            yield from self._acts.below(change, target.thread_id, author_of(row), asked.descendants)
+            yield from self._acts.stop(change, target.thread_id, "close", author_of(row), asked.descendants)
             return self._done(change, begun, target, agents=[before], descendants=asked.descendants)
 
         return await self._calls.run(thread, "close", asked, deed)

@@ -112,7 +112,7 @@ class Change:
         return thread_id in self._rows
 
     def stop(self, *thread_ids: str) -> None:
-        """These threads are stopped together: what ends among them wakes none of them."""
+        """These threads were at work and are stopped together: what ends among them wakes none of them."""
         self._stopped.update(thread_ids)
 
     def is_stopped(self, thread_id: str) -> bool:

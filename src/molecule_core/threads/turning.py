@@ -168,7 +168,9 @@ class EngineWriter:
                 after = change.of(row.thread_id)
                 stop = rules.stop_of(after, said.turn_id, tokens + after.tokens - row.tokens, self._limits)
             last = change.of(row.thread_id).last_ordinal
-            change.put(row.thread_id, seen=last, owner_until=self._until(change))
+            # Who has begun nothing since it claimed has been shown nothing, and is shown nothing by this.
+            seen = NOT_BEGUN if told == NOT_BEGUN else last
+            change.put(row.thread_id, seen=seen, owner_until=self._until(change))
             return change.written(Appended(last, [line_item(each) for each in news], stop))
 
         return await self._run(thread, decide)

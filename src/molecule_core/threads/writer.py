@@ -243,8 +243,7 @@ class ThreadWriter:
         """The turn that runs ends at once; its engine hears of it with its next call. Raises NotFound."""
 
         def decide(change: Change, row: Thread) -> Decision[Thread]:
-            yield from self._acts.interrupt(change, row.thread_id)
-            yield from self._acts.below(change, row.thread_id, by, descendants)
+            yield from self._acts.stop(change, row.thread_id, "interrupt", by, descendants)
             return change.standing(row.thread_id)
 
         return await self._run(thread, decide)
@@ -255,8 +254,7 @@ class ThreadWriter:
         def decide(change: Change, row: Thread) -> Decision[Thread]:
             if row.closed:
                 return WriteSet(row)
-            yield from self._acts.close(change, row.thread_id, by, descendants)
-            yield from self._acts.below(change, row.thread_id, by, descendants)
+            yield from self._acts.stop(change, row.thread_id, "close", by, descendants)
             return change.standing(row.thread_id)
 
         return await self._run(thread, decide)
