@@ -33,7 +33,8 @@ _LEAVE_MILLISECONDS = 5_000
 
 def postgres_server(*, durable: bool = False) -> Generator[str, None, None]:
     """The address of a PostgreSQL server that lives as long as the test run. `durable`: it waits for its disk."""
-    with tempfile.TemporaryDirectory(prefix="molecule-pg-") as folder:
+    # Of a server that was stopped at once, a process may still write a file while the folder goes.
+    with tempfile.TemporaryDirectory(prefix="molecule-pg-", ignore_cleanup_errors=True) as folder:
         # The package warns without a private runtime folder, and changes the modes of parents: give it its own.
         runtime = Path(folder, "runtime")
         runtime.mkdir(mode=0o700)
