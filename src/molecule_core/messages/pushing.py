@@ -118,7 +118,7 @@ class Pushing:
         keys = (*inbox_keys(push.workspace_id), owes_key(push.workspace_id, push.source_id))
         if push.kind != KIND_DELEGATION:
             settling = partial(self._outcomes.of_message, push, verdict, counts)
-            # What explains a request for leave reaches into the inbox of who is to decide.
+            # An explanation is followed far: were it not alone, its whole group would be decided twice.
             await self._store.run(Command(org_id, keys, settling, alone=push.kind == KIND_DECIDED))
             return
         heard = None if verdict.answer is None else turns.heard(verdict.answer, self._limits)

@@ -310,7 +310,7 @@ class Replies:
         else:
             keys = self._writer.keys_of_sending(asked.source_id or "", out)
         every = (*inbox_keys(asked.workspace_id), *keys)
-        # What explains a request for leave reaches into the inbox of who is to decide.
+        # An explanation is followed far: were it not alone, its whole group would be decided twice.
         alone = asked.kind == KIND_DECIDED
         return await self._store.run(Command(asked.org_id, every, partial(decide, out), alone=alone))
 
