@@ -2,15 +2,14 @@
 
 import asyncio
 import os
-import random
 import signal
-import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from proofs.harness.ports import free_port
 from proofs.harness.settings import START_SECONDS, Setting
 
 ADMIN_TOKEN = "proof-" + "a" * 32
@@ -71,7 +70,7 @@ class ServerProcess:
         """`limits` are set behind those that are lifted for every proof, and may lower these again."""
         self._setting = setting
         self._limits = {f"MOLECULE_LIMIT_{name.upper()}": str(value) for name, value in (limits or {}).items()}
-        self.port = free_port(setting.dice("port", os.getpid()))
+        self.port = free_port()
         self.up = asyncio.Event()
         """Set while the server listens."""
         self.kills = 0
@@ -177,16 +176,3 @@ class ServerProcess:
         assert self._process is not None and self._log is not None
         await self._log
         return await self._process.wait()
-
-
-def free_port(dice: random.Random) -> int:
-    """A port of this machine that nobody listens on at this moment, below those that the system gives to clients: while
-    a server is down, a client's own call could else be given its port, and the server not start again."""
-    while True:
-        port = dice.randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import signal
 import stat
 from collections.abc import AsyncIterator
@@ -11,7 +10,7 @@ from random import Random
 from typing import Any
 
 from molecule_core.ground.tokens import hash_of
-from proofs.harness.serving import free_port
+from proofs.harness.ports import free_port
 from proofs.harness.settings import START_SECONDS, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.secrets.canaries import Cage, Place
@@ -52,7 +51,7 @@ class Journeys:
         self._setting = setting
         self._dice: Random = setting.dice("canaries")
         self._cage = Cage()
-        self._port = free_port(setting.dice("port", os.getpid()))
+        self._port = free_port()
         self._state = setting.folder / "state"
         self._keeping = keeping_of(setting)
         self._places: dict[str, Place] = {}

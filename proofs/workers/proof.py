@@ -32,8 +32,6 @@ class Fleet:
 
     def __init__(self, setting: Setting) -> None:
         self.servers = [ServerProcess(setting, LIMITS) for _ in range(SERVERS)]
-        for place, server in enumerate(self.servers):
-            server.port += place  # the dice of a setting give all of them the same one
         self.up = asyncio.Event()
         self.freezes = 0
         self._dice = setting.dice("ways")

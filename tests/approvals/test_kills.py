@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from molecule_core.client.api import Api, ApiError, NoAnswer
+from proofs.harness.ports import free_port
 from tests.approvals.falling import BEFORE, BEHIND, COMMIT
 from tests.approvals.house import Item, decide, path
 from tests.journeys.patience import bounded, eventually
-from tests.journeys.processes import LISTENS, MOLECULE, Process, client, environment, free_port, started
+from tests.journeys.processes import LISTENS, MOLECULE, Process, client, environment, started
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.parametrize("moment", [BEFORE, COMMIT, BEHIND])

@@ -10,11 +10,12 @@ from playwright.async_api import Browser, Page, expect
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids, SystemRandomness
 from molecule_core.store.backup import back_up, restore
+from proofs.harness.ports import free_port
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.desk import Desk
 from tests.canvas.stage import Stage
 from tests.canvas.watching import is_marked, mark, story
-from tests.journeys.processes import free_port, serving
+from tests.journeys.processes import serving
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running
 from tests.waits import PROCESS_START_SECONDS

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from molecule_core.client.api import Api, ApiError
+from proofs.harness.ports import free_port
 from tests.journeys.loops import loop
-from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
+from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
 from tests.running import Seat
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from molecule_core.cli import VERBS
+from proofs.harness.ports import free_port
 from tests.engines import new_database
-from tests.journeys.processes import LISTENS, MOLECULE, client, environment, free_port, serving, started
+from tests.journeys.processes import LISTENS, MOLECULE, client, environment, serving, started
 from tests.journeys.rawhttp import ask
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from molecule_core.wire.hosts import HOSTS
+from proofs.harness.ports import free_port
 from tests.cli.hosts import Home
-from tests.journeys.processes import client, free_port, serving
+from tests.journeys.processes import client, serving
 from tests.requirements import requirement
 from tests.waits import PROCESS_START_SECONDS
 

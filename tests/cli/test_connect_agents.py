@@ -13,11 +13,12 @@ import pytest
 
 from molecule_core.client import jsonc
 from molecule_core.wire.hosts import HOSTS, Host, host_of
+from proofs.harness.ports import free_port
 from tests.agent.hosting import Agent
 from tests.agent.hosting import environment as agents_environment
 from tests.cli.hosts import Home
 from tests.cli.test_connect import FILES
-from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
+from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
 from tests.waits import PROCESS_START_SECONDS
 

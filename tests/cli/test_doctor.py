@@ -16,9 +16,10 @@ from molecule_core.ground.limits import Limits
 from molecule_core.ground.settings import Settings
 from molecule_core.store.backup import Facts, facts_of
 from molecule_core.store.database import SCHEMA_VERSION
+from proofs.harness.ports import free_port
 from tests.clocks import FakeClock
 from tests.engines import new_database
-from tests.journeys.processes import MOLECULE, environment, free_port, serving, started
+from tests.journeys.processes import MOLECULE, environment, serving, started
 from tests.requirements import requirement
 from tests.store.bench import bench_on, write
 from tests.store.released import rows_of, write_release

@@ -6,8 +6,9 @@ from pathlib import Path
 from molecule_core.client.api import Api
 from molecule_core.instructions.rules import CLAUDE_CODE
 from molecule_core.instructions.seeds import VERSION
+from proofs.harness.ports import free_port
 from tests.cli.test_instructions import instructions
-from tests.journeys.processes import client, free_port, serving
+from tests.journeys.processes import client, serving
 from tests.measuring.trials import AS_GOOD
 from tests.requirements import requirement
 

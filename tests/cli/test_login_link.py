@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
+from proofs.harness.ports import free_port
+from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.journeys.rawhttp import Reply, ask
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN

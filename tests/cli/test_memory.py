@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from molecule_core.client.api import Api
-from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
+from proofs.harness.ports import free_port
+from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
 
 

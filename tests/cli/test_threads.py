@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
+from proofs.harness.ports import free_port
+from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.requirements import requirement
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from proofs.harness.ports import free_port
 from tests.demo.demos import Demo, packaged_without_pauses, running_demo
-from tests.journeys.processes import free_port
 from tests.requirements import requirement
 from tests.waits import PROCESS_START_SECONDS
 

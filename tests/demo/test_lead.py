@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from proofs.harness.ports import free_port
 from tests.demo.demos import BAKERY, TEXT, Demo, running_demo
 from tests.journeys.patience import eventually
-from tests.journeys.processes import free_port
 from tests.requirements import requirement
 
 OWN_LEAD = BAKERY.replace('behaviour = "lead"\nseconds = 0', 'behaviour = "lead"\nhost = "agent"', 1)

@@ -7,8 +7,8 @@ import pytest
 
 from molecule_core.demo.mute import heard
 from molecule_core.wire.markup import channel
+from proofs.harness.ports import free_port
 from tests.demo.demos import Demo, running_demo
-from tests.journeys.processes import free_port
 from tests.requirements import requirement
 
 COMPANY = """

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from molecule_core.demo.seats import BOOK_FILE
+from proofs.harness.ports import free_port
 from tests.demo.demos import BAKERY
-from tests.journeys.processes import MOLECULE, environment, free_port, serving, started
+from tests.journeys.processes import MOLECULE, environment, serving, started
 
 Refusal = Callable[..., Awaitable[str]]
 

@@ -11,9 +11,10 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from molecule_core.demo.seats import BOOK_FILE
+from proofs.harness.ports import free_port
 from tests.demo.demos import BAKERY, TEXT, packaged_without_pauses, running_demo, started_demo
 from tests.journeys.patience import eventually
-from tests.journeys.processes import LISTENS, client, free_port, started
+from tests.journeys.processes import LISTENS, client, started
 from tests.running import ADMIN_TOKEN
 from tests.waits import IN_PROCESS_SECONDS
 

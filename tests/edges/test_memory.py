@@ -10,8 +10,9 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from molecule_core.client.api import Api
+from proofs.harness.ports import free_port
 from tests.journeys.forms import FORM, end, part, place_of
-from tests.journeys.processes import LISTENS, MOLECULE, Process, environment, free_port, started
+from tests.journeys.processes import LISTENS, MOLECULE, Process, environment, started
 from tests.journeys.rawhttp import Wire, ask, chunk, request, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN

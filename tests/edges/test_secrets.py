@@ -9,8 +9,9 @@ import pytest
 
 from molecule_core.ground.logs import JsonFormatter, TextFormatter
 from molecule_core.ground.tokens import hash_of
+from proofs.harness.ports import free_port
 from tests.clocks import settle
-from tests.journeys.processes import MOLECULE, client, environment, free_port, serving, started
+from tests.journeys.processes import MOLECULE, client, environment, serving, started
 from tests.journeys.rawhttp import Headers, ask
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, Seat

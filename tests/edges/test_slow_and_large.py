@@ -10,8 +10,9 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from molecule_core.ground.limits import Limits
+from proofs.harness.ports import free_port
 from tests.journeys.livewire import hand_made
-from tests.journeys.processes import free_port, serving
+from tests.journeys.processes import serving
 from tests.journeys.rawhttp import Wire, ask, chunk, request, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, running

@@ -3,25 +3,18 @@
 import asyncio
 import contextlib
 import os
-import random
 import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 from molecule_core.client.api import Api
-from proofs.harness.serving import free_port as serving_port
 from tests.running import ADMIN_TOKEN
 from tests.waits import PROCESS_START_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTENS = "listening on"
 MOLECULE = str(Path(sys.executable).parent / "molecule")
-
-
-def free_port() -> int:
-    """A port for a server that may be down for a while."""
-    return serving_port(random.SystemRandom())
 
 
 def environment(state: Path, port: int, **more: str) -> dict[str, str]:

@@ -10,8 +10,9 @@ import pytest
 
 from molecule_core.ground.logs import TextFormatter
 from molecule_core.messages.reader import MessageReader
+from proofs.harness.ports import free_port
 from tests.engines import Engine
-from tests.journeys.processes import LISTENS, MOLECULE, client, environment, free_port, started
+from tests.journeys.processes import LISTENS, MOLECULE, client, environment, started
 from tests.journeys.rawhttp import Reply, ask, wire
 from tests.requirements import requirement
 from tests.running import ADMIN_TOKEN, Running, running

@@ -10,8 +10,9 @@ import anyio.lowlevel
 import pytest
 
 from molecule_core.client.api import Api, ApiError, NoAnswer
+from proofs.harness.ports import free_port
 from tests.journeys.patience import bounded, eventually
-from tests.journeys.processes import MOLECULE, ROOT, client, environment, free_port, serving, started
+from tests.journeys.processes import MOLECULE, ROOT, client, environment, serving, started
 from tests.journeys.rawhttp import request, wire
 from tests.requirements import requirement
 from tests.waits import IN_PROCESS_SECONDS, PROCESS_START_SECONDS

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import NoAnswer
+from proofs.harness.ports import free_port
 from tests.delivery.agents import HttpAgent, Pushed, Reply, http_agent, said
 from tests.journeys.patience import bounded
-from tests.journeys.processes import client, free_port, serving
+from tests.journeys.processes import client, serving
 from tests.requirements import requirement
 from tests.waits import PROCESS_START_SECONDS
 

@@ -11,10 +11,11 @@ from molecule_core.org.model import Pulse
 from molecule_core.store.database import SCHEMA_VERSION
 from molecule_core.store.timers import TIMERS, Timers, timer
 from molecule_core.store.wakeups import Wakeups
+from proofs.harness.ports import free_port
 from tests.clocks import START, FakeClock
 from tests.engines import new_database
 from tests.journeys.patience import bounded, refused
-from tests.journeys.processes import client, free_port, serving
+from tests.journeys.processes import client, serving
 from tests.journeys.seats import beat
 from tests.processes.pairs import ONLY_WAKE_UPS, asked, servers, told
 from tests.requirements import requirement

@@ -15,8 +15,9 @@ from molecule_core.ground.settings import Settings
 from molecule_core.server import Server
 from molecule_core.store.bus import LinkLost
 from molecule_core.store.nats import NatsLink
+from proofs.harness.ports import free_port
 from tests.journeys.patience import bounded, eventually, until_waiting
-from tests.journeys.processes import Process, free_port, started
+from tests.journeys.processes import Process, started
 from tests.processes.pairs import servers
 from tests.processes.test_wakeups_between import ready
 from tests.requirements import requirement

@@ -7,9 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from proofs.harness.ports import free_port
 from tests.journeys.livewire import channel
 from tests.journeys.patience import bounded
-from tests.journeys.processes import Process, client, free_port, serving
+from tests.journeys.processes import Process, client, serving
 from tests.journeys.test_kill9 import new_seat
 from tests.requirements import requirement
 from tests.running import Running

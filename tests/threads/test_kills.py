@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from molecule_core.client.api import NoAnswer
+from proofs.harness.ports import free_port
 from tests.approvals.falling import BEFORE, BEHIND, COMMIT
 from tests.journeys.patience import bounded
-from tests.journeys.processes import LISTENS, Process, client, environment, free_port, started
+from tests.journeys.processes import LISTENS, Process, client, environment, started
 from tests.requirements import requirement
 from tests.threads.house import BASE, Item
 
