@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,7 @@ class Copying:
             *(sys.executable, "-c", _COPIES, engine, place, str(copy)),
             env={**os.environ, "PYTHONPATH": self._setting.python_path()},
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
         )
         assert child.stdout is not None
         async with asyncio.timeout(_SECONDS):
@@ -136,7 +137,9 @@ class Copying:
             if child.returncode is None:
                 child.kill()
                 self.verdict.figures["killed on the way"] += 1  # type: ignore[operator]
-            await child.wait()
+            _, said = await child.communicate()
+        if child.returncode not in (0, -signal.SIGKILL):
+            self._fault(BROKE, said.decode(errors="replace")[-200:])
 
     # -- what they hold ------------------------------------------------------------------------------------------------
 
@@ -157,7 +160,7 @@ class Copying:
             tables, faults = await read_tables(restored, TABLES)
             for what, count in judge_moment(tables, self._book, before, handled).items():
                 self._fault(what, "see the figures", count)
-            for fault in faults:
+            for fault in faults or []:
                 self._fault(FAULTY, fault)
             await self._goes_on(restored, tables, busy, epoch)
         finally:

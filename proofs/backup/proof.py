@@ -91,6 +91,6 @@ PROOF = Proof(
     control_sizes={"sqlite": 8, "postgres": 8},
     controls={"sqlite": _SQLITE, "postgres": _POSTGRES},
     run=run,
-    demands={engine: dict.fromkeys(ACTS, 1) for engine in ENGINES},
+    demands={engine: dict.fromkeys(ACTS, 1) | {"killed on the way": 20} for engine in ENGINES},
     faults=("killed on the way",),
 )

@@ -63,13 +63,15 @@ def judge(book: Book, server: Place, ledger: Ledger) -> Verdict:
         "journal numbers missing": sum(gaps([fact.seq for fact in facts]) for facts in ledger.journals().values()),
         "rows without exactly one event": _events_wrong(ledger),
         "watchers skipped or saw twice": sum(_watched_wrong(book, id_, logs.get(id_, [])) for id_ in book.watched),
-        "integrity faults": len(ledger.faults),
+        **ledger.sound(),
         "refused": book.faults["refused"],
         "stalls": book.faults["stalls"] + book.faults["stuck people"],
         "errors in the server's log": len(server.errors),
         "ended by itself": server.ended_by_itself + book.faults["unclean ends"],
     }
-    return Verdict(_figures(book, server, inbound), zeros, [*book.notes, *server.errors[:5], *ledger.faults[:5]])
+    return Verdict(
+        _figures(book, server, inbound), zeros, [*book.notes, *server.errors[:5], *(ledger.faults or [])[:5]]
+    )
 
 
 def _figures(book: Book, server: Place, inbound: list[Row]) -> dict[str, int | float | str]:
@@ -119,10 +121,12 @@ def _order_broken(book: Book, inbound: list[Row]) -> int:
 
 
 def _judge_answers(book: Book, ledger: Ledger) -> dict[str, int]:
-    """Each accepted message has exactly one answer in the log of its agent."""
-    texts = Counter(text_of(row) for row in ledger.rows if row.method == "notify")
+    """Each accepted message has exactly one answer, in the log of its agent and in no other."""
+    said = [(row.workspace_id, text_of(row)) for row in ledger.rows if row.method == "notify"]
+    wanted = {(message.inbox, answer_to(id_)) for id_, message in book.accepted.items()}
+    texts = Counter(text for _, text in said)
     return {
-        "answers missing": sum(texts[answer_to(id_)] == 0 for id_ in book.accepted),
+        "answers missing": len(wanted - {*said}),
         "answers twice": sum(count - 1 for count in texts.values()),
     }
 

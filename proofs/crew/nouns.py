@@ -10,6 +10,7 @@ from typing import Protocol
 from proofs.crew.askers import Askers
 from proofs.crew.book import Book
 from proofs.crew.company import Company
+from proofs.crew.filers import Filers
 from proofs.crew.keepers import Keepers
 from proofs.crew.speakers import Speakers
 from proofs.harness.ledger import Ledger
@@ -57,7 +58,7 @@ class Nouns:
         self._book = Book()
         self._book.stopping = book.stopping
         people = (setting, server, Company(setting, server, self._book, book), self._book)
-        self._every: tuple[Noun, ...] = (Keepers(*people), Askers(*people), Speakers(*people))
+        self._every: tuple[Noun, ...] = (Keepers(*people), Askers(*people), Speakers(*people), Filers(*people))
 
     async def found(self) -> None:
         """Makes the seats and persons."""

@@ -314,7 +314,7 @@ class Crowd:
             "accepted but missing": len(self._accepted - {row.id for row in ledger.rows}),
             "failed without reason": self._counts["failed"],
             "not refused": self._counts["not refused"],
-            "integrity faults": len(ledger.faults),
+            **ledger.sound(),
         }
         return Verdict(figures, zeros, self._notes)
 

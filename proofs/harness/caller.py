@@ -47,11 +47,19 @@ class Caller:
         return await self.call("POST", path, json.dumps(body).encode(), headers)
 
     async def call(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Any:
-        """One request, one answer."""
+        """One request, one answer. A body is JSON if the headers do not say otherwise."""
+        answer = await self._ask(method, path, body, headers or {})
+        return json.loads(answer) if answer else None
+
+    async def fetch(self, path: str) -> bytes:
+        """The bytes that a path answers. Raises NoAnswer, Refused."""
+        return await self._ask("GET", path, b"", {})
+
+    async def _ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> bytes:
         given = {"host": "127.0.0.1", "authorization": f"Bearer {self._token}"}
-        given |= {name.replace("_", "-"): text for name, text in (headers or {}).items()}
         if body:
             given |= {"content-type": "application/json", "content-length": str(len(body))}
+        given |= {name.replace("_", "-"): text for name, text in headers.items()}
         head = [f"{method} {path} HTTP/1.1", *(f"{name}: {text}" for name, text in given.items()), "", ""]
         answered = False
         try:
@@ -63,10 +71,9 @@ class Caller:
         finally:
             if not answered:  # also when this task is cancelled: an answer must not be read by the next call
                 self._hang_up()
-        value = json.loads(answer) if answer else None
         if status >= 400:
-            raise Refused(status, value)
-        return value
+            raise Refused(status, json.loads(answer) if answer else None)
+        return answer
 
     async def _exchange(self, request: bytes) -> tuple[int, bytes]:
         if self._streams is None:

@@ -17,6 +17,10 @@ _FLOORS = "SELECT workspace_id, acked_seq FROM inboxes"
 _SINGLE = "SELECT workspace_id, seq FROM handouts WHERE acked_at IS NOT NULL"
 
 
+Table = list[tuple[Any, ...]]
+"""What one query found."""
+
+
 class Row(Struct):
     """One row of a log."""
 
@@ -42,13 +46,17 @@ class Fact(Struct):
 
 
 class Ledger(Struct):
-    """All that a store holds at the end. `faults` is what the engine itself says of its file."""
+    """All that a store holds at the end. `faults` is what the engine itself says of its file; None: it says nothing."""
 
     rows: list[Row]
     facts: list[Fact]
     handled_upto: dict[str, int]
     handled_single: set[tuple[str, int]]
-    faults: list[str]
+    faults: list[str] | None
+
+    def sound(self) -> dict[str, int]:
+        """The zero of an engine that looks through its own file; none for one that does not."""
+        return {} if self.faults is None else {"integrity faults": len(self.faults)}
 
     def logs(self) -> dict[str, list[Row]]:
         """The rows of each workspace, in the order of their numbers."""
@@ -75,19 +83,19 @@ async def read_ledger(setting: Setting) -> Ledger:
     return _ledger(*await read_tables(setting, (_ACTIVITIES, _EVENTS, _FLOORS, _SINGLE)))
 
 
-async def read_tables(setting: Setting, queries: tuple[str, ...]) -> tuple[list[list[tuple[Any, ...]]], list[str]]:
-    """What each query finds in a store that no server has, and what the engine says of its file."""
+async def read_tables(setting: Setting, queries: tuple[str, ...]) -> tuple[list[Table], list[str] | None]:
+    """What each query finds in a store that no server has, and what the engine says of its file (None: nothing)."""
     engine: Engine = setting.engine
     if engine == "postgres":
         connection = await asyncpg.connect(setting.database)
         try:
-            return [[tuple(row) for row in await connection.fetch(sql)] for sql in queries], []
+            return [[tuple(row) for row in await connection.fetch(sql)] for sql in queries], None
         finally:
             await connection.close()
     return _from_sqlite(setting.folder, queries)
 
 
-def _from_sqlite(folder: Path, queries: tuple[str, ...]) -> tuple[list[list[tuple[Any, ...]]], list[str]]:
+def _from_sqlite(folder: Path, queries: tuple[str, ...]) -> tuple[list[Table], list[str]]:
     with apsw.Connection(str(folder / "molecule.db")) as connection:
         found = [connection.execute(sql).fetchall() for sql in queries]
         told = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
@@ -95,7 +103,7 @@ def _from_sqlite(folder: Path, queries: tuple[str, ...]) -> tuple[list[list[tupl
     return found, [line for line in told if line != "ok"]
 
 
-def _ledger(found: list[list[tuple[Any, ...]]], faults: list[str]) -> Ledger:
+def _ledger(found: list[Table], faults: list[str] | None) -> Ledger:
     activities, events, floors, single = found
     return Ledger(
         rows=[Row(*row) for row in activities],

@@ -24,8 +24,10 @@ stop.
 `scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]`; `scripts/prove all` runs one after the other, for
 two to three hours on two cores. The tests in `tests/prove` run each at about a tenth, with some of its controls.
 """
-FAULTS, HOSTILE = "injected faults", "hostile inputs"
+FAULTS, SIMULATED, HOSTILE = "injected faults", "simulated faults", "hostile inputs"
 _EARLIER = "  (A run of an earlier form of this proof.)"
+_LONG_SECONDS = 600
+_SECONDS = re.compile(r", seed \d+, (\d+) s\.")
 _RECORD = re.compile(r"^\* `(?P<title>\w+ \w+)`: (?P<text>.+)$", re.MULTILINE)
 
 
@@ -41,9 +43,14 @@ def today() -> str:
 
 def record(proof: Proof, ran: str, verdict: Verdict, controls: list[str]) -> str:
     """One line about one full run; `ran`: when, where, with what seed, how long."""
-    sums = ((counted(verdict, proof.faults), FAULTS), (counted(verdict, proof.hostile), HOSTILE))
+    sums = ((counted(verdict, names), what) for what, names in kinds(proof))
     summed = "".join(f" {count:,} {what}." for count, what in sums if count)
     return f"{ran}.{summed} {verdict.line()}. Controls: {'; '.join(controls)}."
+
+
+def kinds(proof: Proof) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What is summed up over all proofs, and the figures of one that count it."""
+    return (FAULTS, proof.faults), (SIMULATED, proof.simulated), (HOSTILE, proof.hostile)
 
 
 def counted(verdict: Verdict, names: tuple[str, ...]) -> int:
@@ -60,14 +67,25 @@ def render(proofs: Iterable[Proof], before: str, new: dict[str, str]) -> str:
 
 
 def _together(proofs: Iterable[Proof], records: dict[str, str]) -> Iterator[str]:
-    """What the full runs that stand on the page sum up to, by the figures that stand in their lines."""
-    sums = dict.fromkeys((FAULTS, HOSTILE), 0)
+    """What the full runs that stand on the page sum up to, by the figures that stand in their lines. Runs of an earlier
+    form are left out."""
+    sums = dict.fromkeys((FAULTS, SIMULATED, HOSTILE), 0)
+    long = [f"{title} {found[1]} s" for title, line in records.items() if (found := _long(line))]
     for proof in proofs:
-        lines = [records[title] for title in _titles(proof) if title in records]
-        for what, names in ((FAULTS, proof.faults), (HOSTILE, proof.hostile)):
-            sums[what] += sum(_figure(line, name) for line in lines for name in names)
+        lines = {engine: records.get(f"{proof.name} {engine}") for engine in proof.sizes}
+        now = [line for engine, line in lines.items() if line is not None and _is_of_now(proof, engine, line)]
+        for what, names in kinds(proof):
+            sums[what] += sum(_figure(line, name) for line in now for name in names)
+    if long:
+        yield f"Longer than ten minutes with all their controls: {', '.join(long)}.\n"
     if any(sums.values()):
-        yield f"The last full runs together: {' and '.join(f'{count:,} {what}' for what, count in sums.items())}.\n"
+        yield f"The last full runs together: {', '.join(f'{count:,} {what}' for what, count in sums.items())}.\n"
+
+
+def _long(line: str) -> re.Match[str] | None:
+    """The seconds of a run, if it took long."""
+    found = _SECONDS.search(line)
+    return found if found and int(found[1]) > _LONG_SECONDS else None
 
 
 def _figure(line: str, name: str) -> int:
@@ -78,10 +96,6 @@ def _figure(line: str, name: str) -> int:
 
 def _counts(line: str, name: str) -> re.Match[str] | None:
     return re.search(rf"[.,] {re.escape(name)} ([\d,]*\d)(?=[, ]|$)", line.partition(" | ")[0])
-
-
-def _titles(proof: Proof) -> list[str]:
-    return [f"{proof.name} {engine}" for engine in proof.sizes]
 
 
 def _section(proof: Proof, records: dict[str, str]) -> Iterator[str]:
@@ -109,7 +123,7 @@ def _is_of_now(proof: Proof, engine: Engine, line: str) -> bool:
     as it must come to, and of all its controls."""
     controls = line.partition(" Controls: ")[2]
     return (
-        all(_counts(line, name) for name in (*proof.faults, *proof.hostile))
+        all(_counts(line, name) for _, names in kinds(proof) for name in names)
         and all(_figure(line, name) >= least for name, least in proof.demands.get(engine, {}).items())
         and all(f"{each.name}: " in controls for each in proof.controls[engine])
     )

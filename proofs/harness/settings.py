@@ -56,6 +56,8 @@ class Proof(Struct, frozen=True, kw_only=True):
     run: Callable[[Setting], Awaitable[Verdict]]
     faults: tuple[str, ...] = ()
     """The figures that count injected faults: kills, cuts, power, storage, network."""
+    simulated: tuple[str, ...] = ()
+    """The figures that count faults of a simulation, in which processes, lines and clocks are played."""
     hostile: tuple[str, ...] = ()
     """The figures that count hostile inputs."""
     demands: dict[Engine, dict[str, int]] = {}

@@ -17,6 +17,8 @@ class Verdict(Struct):
     zeros: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """A few examples of what went wrong, for whoever looks for the reason."""
+    told: list[str] = field(default_factory=list)
+    """What is said above the closing line, whatever came out."""
 
     @property
     def broken(self) -> dict[str, int]:

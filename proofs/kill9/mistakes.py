@@ -1,5 +1,6 @@
 """Mistakes that those who use the other nouns of a server must see, and mistakes of the agent's own process."""
 
+from proofs.crew.filers import MISSING
 from proofs.crew.shown import AFTER, NEVER, TWICE
 from proofs.harness.controls import Control
 
@@ -24,6 +25,15 @@ OF_MEMORY = (
         line="org_id, hashed = self._org.living(workspace_id).org_id, rules.hash_of(clean)",
         by="org_id, hashed = self._org.living(workspace_id).org_id, self._ids.new()",
         breaks="memories doubled",
+    ),
+)
+OF_FILES = (
+    Control(
+        name="a file is known before it is on the disk",
+        file="messages/filing.py",
+        line="await each.incoming.keep()",
+        by="asyncio.get_running_loop().call_later(0.1, lambda each=each: asyncio.ensure_future(each.incoming.keep()))",
+        breaks=MISSING,
     ),
 )
 OF_APPROVALS = (

@@ -1,10 +1,10 @@
 """`prove kill9`: the server is killed at random moments under load, and nothing that it accepted suffers.
 
 Eight senders, eight agents on four inboxes, four watchers; four givers of tasks and four agents that do them
-(givers.py, doers.py); those who remember, ask for leave, and speak to threads (nouns.py); three agents behind real
-processes of `molecule mcp` (hosts.py). Every call is repeated under its own id until it has a 2xx. Half of the kills
-are preceded by the death of clients, and each second one comes with the kill of an agent's process. At the end the
-store is judged against what the people saw.
+(givers.py, doers.py); those who remember, ask for leave, speak to threads, and send files (nouns.py); three agents
+behind real processes of `molecule mcp` (hosts.py). Every call is repeated under its own id until it has a 2xx. Half of
+the kills are preceded by the death of clients, and each second one comes with the kill of an agent's process. At the
+end the store is judged against what the people saw.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from proofs.harness.controls import Control
 from proofs.harness.serving import ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
-from proofs.kill9.mistakes import OF_AGENTS, OF_APPROVALS, OF_MEMORY, OF_THREADS
+from proofs.kill9.mistakes import OF_AGENTS, OF_APPROVALS, OF_FILES, OF_MEMORY, OF_THREADS
 
 SENDERS, AGENTS, INBOXES = 8, 8, 4
 # The kinds of progress after which a kill may come; "listening" is a kill at once after a start.
@@ -157,7 +157,7 @@ _OF_DELEGATIONS = (
 # Where the store is slower, a cut push comes again before anybody looks into the inboxes for the last time.
 _ON_POSTGRES = (*_OF_DELEGATIONS[:-1], replace(_OF_DELEGATIONS[-1], breaks="taken and handed out too"))
 # What goes wrong above the store goes wrong on both engines: of each noun one mistake is enough on the slower one.
-_OF_NOUNS = (*OF_MEMORY, *OF_APPROVALS, *OF_THREADS)
+_OF_NOUNS = (*OF_MEMORY, *OF_FILES, *OF_APPROVALS, *OF_THREADS)
 _OF_EACH_NOUN = (OF_MEMORY[0], OF_APPROVALS[0], OF_THREADS[0])
 _SQLITE_ANSWERS_FIRST = Control(
     name=POSTGRES_ANSWERS_FIRST.name,
@@ -185,12 +185,13 @@ PROOF = Proof(
     "seen, and note, recall and forget memories; agents ask for leave, those above them and persons decide, or "
     "pass it on, or come too late, some is taken back or left to expire, and what was approved is used, now and "
     "then by two hands at once; persons and agents start threads, speak to them and close some, and engines run "
-    "them, spawn agents, write letters and die. Each version is one value, put over the one that its writer had "
-    "seen; the last one stands, versions count without a gap, each memory is there once. Each request is one "
-    "approval, ends once and by whoever was told so, is used once at most; each change of it is told once, and "
-    "each letter about it is there once. What was said to a thread stands in its log once and in its speaker's "
-    "order; base instructions are those that were given; each turn ends once, as its engine was told; lines of "
-    "engines, calls and letters between threads are there once. And three agents sit in four workspaces behind real "
+    "them, spawn agents, write letters and die; and agents send files and read them again. Each file that was taken is "
+    "there as it was sent, and none is known whose bytes are not there. Each version is one value, put over the one "
+    "that its writer had seen; the last one stands, versions count without a gap, each memory is there once. Each "
+    "request is one approval, ends once and by whoever was told so, is used once at most; each change of it is told "
+    "once, and each letter about it is there once. What was said to a thread stands in its log once and in its "
+    "speaker's order; base instructions are those that were given; each turn ends once, as its engine was told; lines "
+    "of engines, calls and letters between threads are there once. And three agents sit in four workspaces behind real "
     "processes of `molecule mcp`: one answers each message as it comes, one acknowledges each and answers later, one "
     "is pushed to by a channel. At each second kill of the server such a process is killed with SIGKILL too, in turn "
     "while the server is up and while there is none, and started again on the folder that it left, now and then only "

@@ -108,7 +108,7 @@ class Cutting:
             else:  # the power failed before the first store was made: the next start makes it
                 await self._try_to_serve(found)
             return
-        for fault in faults[:1]:
+        for fault in (faults or [])[:1]:
             self._fault(DAMAGED, fault)
         for what, count in judge_moment(tables, self._book, before, handled).items():
             self._fault(what, folder.name, count)

@@ -224,11 +224,10 @@ class Scene:
                 self._fault(TAKEN, f"{words} stands in the log of {row.workspace_id}")
             elif (found := _ANSWERED.match(words)) is not None:
                 question = self._questions[int(found[1])]
-                if question.peer_id and row.workspace_id != question.peer_id:
+                if question.peer_id and row.workspace_id == question.seat.id and row.inbound_no is None:
                     continue  # the copy in the log of who said it
                 answered[question.number] += 1
-                own = row.source_id if question.peer_id else row.workspace_id
-                if own != question.seat.id or (not question.peer_id and row.method != "notify"):
+                if not _is_in_place(question, row):
                     self._fault(ASTRAY, f"{question}: {row}")
         self.zeros[NEVER] += self._setting.size - len(answered)
         self.zeros[TWICE] += sum(count - 1 for count in answered.values())
@@ -249,6 +248,13 @@ async def _ended(tasks: "list[asyncio.Task[None]]") -> list[BaseException]:
 
 def _error(task: "asyncio.Task[None]") -> BaseException | None:
     return task.exception() if task.done() and not task.cancelled() else None
+
+
+def _is_in_place(question: Question, row: Row) -> bool:
+    """Whether an answer stands at who asked, from the seat that was asked: a person is told in the seat's own log."""
+    if question.peer_id:
+        return (row.workspace_id, row.source_id) == (question.peer_id, question.seat.id) and row.inbound_no is not None
+    return row.workspace_id == question.seat.id and row.method == "notify"
 
 
 def _text_of(row: Row) -> str:
@@ -301,6 +307,14 @@ _CONTROLS = (
         line="given = self._completed(asked, seat, target, entry)",
         by="seat = next(iter(self._seats)); "
         'given = replace(self._completed(asked, seat, target, None), activity_id="", reply_handle="")',
+        breaks=ASTRAY,
+    ),
+    Control(
+        name="answers to peers go to one of them, whoever asked",
+        file="edges/messages.py",
+        line="return self._writer.send(call.target.id, draft)",
+        by='return self._writer.send(vars(self).setdefault("peer", call.target.id) '
+        'if draft.text.startswith("re ") else call.target.id, draft)',
         breaks=ASTRAY,
     ),
     Control(

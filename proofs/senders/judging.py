@@ -35,11 +35,11 @@ def judge(book: Book, ledger: Ledger, inboxes: list[str], server: ServerProcess)
         **{name: book.faults[name] for name in _SAID_BY_THE_BOOK},
         "numbers missing": sum(gaps([row.seq for row in log]) for log in ledger.logs().values())
         + sum(gaps([fact.seq for fact in facts]) for facts in ledger.journals().values()),
-        "integrity faults": len(ledger.faults),
+        **ledger.sound(),
         "errors in the server's log": len(server.errors),
         "ended by itself": server.ended_by_itself + book.faults["unclean ends"],
     }
-    return Verdict(_figures(book), zeros, [*book.notes, *server.errors[:5], *ledger.faults[:5]])
+    return Verdict(_figures(book), zeros, [*book.notes, *server.errors[:5], *(ledger.faults or [])[:5]])
 
 
 def _figures(book: Book) -> dict[str, int | float | str]:

@@ -15,7 +15,7 @@ from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict
-from proofs.simulate.reach import left_out
+from proofs.simulate.reach import left_out, rare
 from proofs.simulate.seeds import PLAYED, Played, both
 
 _MEMORY = Path("/dev/shm")
@@ -24,6 +24,7 @@ _MOST_SECONDS = 3_600.0
 # With fewer seeds, what comes seldom may not have come.
 _ENOUGH_SEEDS = 1_000
 _FEWEST_DELIVERED = 100
+ANOTHER = "same seed, another journal"
 ZEROS = (
     "accepted but missing",
     "twice in an inbox",
@@ -56,7 +57,7 @@ ZEROS = (
     "errors in the server's log",
     "left behind by a server that was closed",
     "did not start",
-    "same seed, another journal",
+    ANOTHER,
 )
 _SHOWN = (
     "events",
@@ -68,7 +69,8 @@ _SHOWN = (
     "letters between threads",
     "waits of threads",
     "deaths",
-    "calls cut",
+    "calls never made",
+    "answers cut",
     "pushes",
     "pushes failed",
     "pushes doubled",
@@ -101,7 +103,8 @@ def _verdict(found: list[Played], *, is_whole: bool) -> Verdict:
     counts = Counter(both(one.counts, other.counts))
     faults, cells = Counter(both(one.faults, other.faults)), both(one.cells, other.cells)
     reached = both(one.points, other.points)
-    wanted = set(one.every_cell) - left_out()
+    seldom = rare()
+    wanted = set(one.every_cell) - left_out() - seldom
     unreached = sorted((wanted - set(cells)) | (set(one.every_point) - set(reached)))
     strange = sorted(set(faults) - set(ZEROS))
     if strange:
@@ -114,12 +117,18 @@ def _verdict(found: list[Played], *, is_whole: bool) -> Verdict:
     figures["crash points reached"] = f"{len(reached)} of {len(one.every_point) or len(reached)}"
     figures["places of deaths"] = len(both(one.died_at, other.died_at))
     figures["cells reached"] = f"{len(wanted & set(cells))} of {len(wanted)}"
+    figures["rare cells reached"] = f"{len(seldom & set(cells))} of {len(seldom)}"
     figures["cells beside the tables"] = len(set(cells) - set(one.every_cell))
     zeros = {name: faults[name] for name in ZEROS}
     zeros["seeds with too few messages"] = sum(each.least < _FEWEST_DELIVERED for each in found)
     zeros["cells and points never reached"] = len(unreached) if is_whole else 0
     notes = [*one.notes, *other.notes, *(f"never reached: {name}" for name in unreached if is_whole)]
-    return Verdict(figures, zeros, notes)
+    told = [
+        f"points: {', '.join(sorted(reached))}",
+        f"cells: {', '.join(sorted(cells))}",
+        f"rare cells that nobody reached: {', '.join(sorted(seldom - set(cells))) or 'none'}",
+    ]
+    return Verdict(figures, zeros, notes, told if is_whole else [])
 
 
 _CONTROLS = (
@@ -186,7 +195,7 @@ _CONTROLS = (
         line="tries, bits = failures if counts else push.attempt, self._randomness.bits(turns.jitter_bits())",
         by='tries, bits = failures if counts else push.attempt, int.from_bytes(__import__("os").urandom(2)) '
         "% (1 << turns.jitter_bits())",
-        breaks="same seed, another journal",
+        breaks=ANOTHER,
     ),
 )
 
@@ -210,5 +219,5 @@ PROOF = Proof(
     controls={"sqlite": _CONTROLS},
     run=run,
     demands={"sqlite": {"events": 1_000_000}},
-    faults=("deaths", "calls cut", "pushes failed", "pushes doubled", "clock jumps"),
+    simulated=("deaths", "answers cut", "pushes failed", "pushes doubled", "clock jumps"),
 )

@@ -9,13 +9,13 @@ _STANDS = ("pending_init", "running", "interrupted", "completed", "errored", "sh
 
 
 def left_out() -> set[str]:
-    """Their names."""
+    """Cells that no game can reach, or none plays."""
     return {cell for cells, _ in _LEFT_OUT for cell in cells}
 
 
-def reasons() -> dict[str, int]:
-    """For how many cells each reason holds."""
-    return {reason: len(cells) for cells, reason in _LEFT_OUT}
+def rare() -> set[str]:
+    """Cells that some games reach: two things have to meet for that, and no run has to bring them together."""
+    return {cell for cells, _ in _RARE for cell in cells}
 
 
 def _cells(table: str, facts: Iterable[str], statuses: Iterable[str]) -> list[str]:
@@ -65,21 +65,6 @@ _LEFT_OUT: tuple[tuple[list[str], str], ...] = (
     ),
     (_cells("delegation", ("progress", "returned"), _ENDED), "the edge answers for what has ended, and asks no table"),
     (
-        _cells("delegation", ("busy", "claimed", "gave_up", "retry", "sent", "unsure", "accepted", "declined"), _ENDED)
-        + _cells("delegation", ("answered", "reported_done", "reported_failed"), ("cancelled", "completed")),
-        "an end and what comes too late have to meet within one push or one claim: some games reach it, no run has to",
-    ),
-    (
-        _cells(
-            "delegation",
-            ("accepted", "answered", "busy", "gave_up", "retry", "sent", "unsure", "cancelled"),
-            ("unknown_after_send",),
-        )
-        + _cells("delegation", ("cancelled",), ("dispatched",))
-        + _cells("delegation", ("unsure",), ("queued",)),
-        "a second thing has to happen to one of the few whose push got no answer: some games reach it, no run has to",
-    ),
-    (
         _cells("thread", ("turn ended (completed)", "turn ended (failed)"), (s for s in _STANDS if s != "running")),
         "only a turn that runs is ended by its engine",
     ),
@@ -97,8 +82,25 @@ _LEFT_OUT: tuple[tuple[list[str], str], ...] = (
         _cells("thread", ("user message",), (s for s in _STANDS if s != "running")),
         "words of the user come into a log with the turn that runs",
     ),
+)
+_RARE: tuple[tuple[list[str], str], ...] = (
+    (
+        _cells("delegation", ("busy", "claimed", "gave_up", "retry", "sent", "unsure", "accepted", "declined"), _ENDED)
+        + _cells("delegation", ("answered", "reported_done", "reported_failed"), ("cancelled", "completed")),
+        "an end and what comes too late have to meet within one push or one claim",
+    ),
+    (
+        _cells(
+            "delegation",
+            ("accepted", "answered", "busy", "gave_up", "retry", "sent", "unsure", "cancelled"),
+            ("unknown_after_send",),
+        )
+        + _cells("delegation", ("cancelled",), ("dispatched",))
+        + _cells("delegation", ("unsure",), ("queued",)),
+        "a second thing has to happen to one of the few whose push got no answer",
+    ),
     (
         _cells("thread", ("call",), ("completed", "errored")) + _cells("thread", ("resumed",), ("errored",)),
-        "an engine that has lost its thread, or one who resumes it, has to meet that very end: no run has to",
+        "an engine that has lost its thread, or one who resumes it, has to meet that very end",
     ),
 )

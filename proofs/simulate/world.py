@@ -241,7 +241,7 @@ class World:
         while not self.up.is_set():  # it may be gone again before this one has its turn
             await self.up.wait()
         self.counts["calls"] += 1
-        if self._cuts():
+        if self._cuts("calls never made"):
             raise Cut
         own = {} if key is None else {b"idempotency-key": key.encode()}
         encoded = b"" if body is None else msgspec.json.encode(body)
@@ -271,7 +271,7 @@ class World:
             del self._calls[answer]
             if not task.done():
                 task.cancel()  # the caller is gone, and its connection with it
-        if self._cuts():
+        if self._cuts("answers cut"):
             raise Cut
         # An agent that refuses what it is pushed makes it a dead letter: whoever waits is told so, and by no mistake.
         is_dead = found.status == 502 and b'"code":"not_taken"' in found.body
@@ -279,9 +279,9 @@ class World:
             self.fault("answers of 5xx", f"{method} {path}: {found.status} {found.body!r}")
         return found.status, msgspec.json.decode(found.body) if found.body else None
 
-    def _cuts(self) -> bool:
+    def _cuts(self, name: str) -> bool:
         is_cut = self.chance.cuts > 0 and self.dice.random() < self.chance.cuts / 2
-        self.counts["calls cut"] += is_cut
+        self.counts[name] += is_cut
         return is_cut
 
 

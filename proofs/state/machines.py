@@ -37,6 +37,7 @@ from tests.threads.test_state_machine import TalkMachine, threads_on
 _STEPS_A_STORY = 30
 _DONE = "execute:rule:"
 DISAGREED, UNREACHED = "disagreements", "operations never reached"
+BROKE_DOWN = "broke down"
 Machine = Callable[[], RuleBasedStateMachine]
 
 
@@ -70,7 +71,7 @@ def play(setting: Setting) -> Verdict:
     """`setting.size` steps of the machine that the folder names; stops at the first disagreement."""
     name = setting.folder.name
     steps, reached, known = 0, set[str](), set[str]()
-    verdict = Verdict(zeros={DISAGREED: 0, UNREACHED: 0})
+    verdict = Verdict(zeros={DISAGREED: 0, BROKE_DOWN: 0, UNREACHED: 0})
     with machine_of(name, setting) as make:
 
         def counted() -> RuleBasedStateMachine:
@@ -100,8 +101,8 @@ def play(setting: Setting) -> Verdict:
         )
         try:
             run_state_machine_as_test(counted, settings=wish)  # type: ignore[arg-type]
-        except Exception as error:  # whatever it is, the product did not do what the model does
-            verdict.zeros[DISAGREED] = 1
+        except Exception as error:  # the machines say by an assertion that the product did not do what the model does
+            verdict.zeros[DISAGREED if isinstance(error, AssertionError) else BROKE_DOWN] = 1
             where = "".join(traceback.format_tb(error.__traceback__)[-2:])
             verdict.notes.append(f"{name}: {error!r} {where}"[:1_200])
     verdict.figures = {f"steps of {name}": steps, f"operations of {name}": len(reached & known)}

@@ -11,7 +11,7 @@ from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
-from proofs.state.machines import DISAGREED, UNREACHED
+from proofs.state.machines import BROKE_DOWN, DISAGREED, UNREACHED
 
 MACHINES = ("inbox", "delegations", "approvals", "threads", "obligations", "keys", "tree")
 _AT_ONCE = 2
@@ -29,10 +29,11 @@ async def run(setting: Setting) -> Verdict:
             part = replace(setting, folder=setting.folder / name, size=setting.size // len(names))
             return await in_a_child("proofs.state.machines", part, most_seconds=_MOST_SECONDS)
 
-    verdict = Verdict(zeros={DISAGREED: 0, UNREACHED: 0})
+    verdict = Verdict(zeros={DISAGREED: 0, BROKE_DOWN: 0, UNREACHED: 0})
     for found in await asyncio.gather(*map(played, names)):
         verdict.figures |= found.figures
-        verdict.zeros[DISAGREED] += found.zeros[DISAGREED]
+        for name in (DISAGREED, BROKE_DOWN):
+            verdict.zeros[name] += found.zeros[name]
         if setting.size >= _ENOUGH_STEPS:
             verdict.zeros[UNREACHED] += found.zeros[UNREACHED]
         verdict.notes += found.notes

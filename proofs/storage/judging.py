@@ -54,7 +54,7 @@ def judge(model: Model, ledger: Ledger, tables: list[Table]) -> dict[str, int]:
         + sum(gaps([fact.seq for fact in facts]) for facts in ledger.journals().values()),
         "answered neither 2xx nor 503": model.faults["answered neither 2xx nor 503"],
         "not back within 5 s": model.faults["not back within 5 s"],
-        "integrity faults": len(ledger.faults),
+        **ledger.sound(),
     }
 
 

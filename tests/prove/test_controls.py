@@ -67,14 +67,29 @@ def test_the_page_of_the_proofs_is_what_the_code_says() -> None:
 
 def test_the_page_keeps_old_figures_and_takes_new_ones() -> None:
     verdict = Verdict({"kills": 200}, {"lost": 0})
-    proof = replace(PROOFS["kill9"], faults=("kills",))
-    one = render(PROOFS.values(), "", {"kill9 sqlite": record(proof, "2026-01-01", verdict, ["a: b 3"])})
-    two = render(PROOFS.values(), one, {"cursors postgres": "new"})
+    proof = replace(PROOFS["kill9"], faults=("kills",), controls={"sqlite": ()})
+    proofs = [proof, PROOFS["cursors"]]
+    one = render(proofs, "", {"kill9 sqlite": record(proof, "2026-01-01", verdict, ["a: b 3"])})
+    two = render(proofs, one, {"cursors postgres": "new"})
 
     line = "* `kill9 sqlite`: 2026-01-01. 200 injected faults. kills 200 | lost 0. Controls: a: b 3."
-    assert "The last full runs together: 200 injected faults and 0 hostile inputs." in two.splitlines()
+    assert "The last full runs together: 200 injected faults, 0 simulated faults, 0 hostile inputs." in two.splitlines()
     assert line in one.splitlines()
     assert [each for each in two.splitlines() if each.startswith("* ")] == [line, "* `cursors postgres`: new"]
+
+
+def test_the_page_sums_up_no_runs_of_an_earlier_form_and_names_those_that_took_long() -> None:
+    proof = replace(PROOFS["kill9"], faults=("kills",), controls={"sqlite": (CONTROLS[0],)})
+    verdict = Verdict({"kills": 200}, {"lost": 0})
+    ran = "2026-01-01, seed 1, {} s"
+    old, new = (
+        render([proof], "", {"kill9 sqlite": record(proof, ran.format(seconds), verdict, controls)})
+        for seconds, controls in ((601, []), (600, [f"{CONTROLS[0].name}: lost 1"]))
+    )
+
+    assert "earlier form" in old and "The last full runs together" not in old
+    assert "Longer than ten minutes with all their controls: kill9 sqlite 601 s." in old.splitlines()
+    assert "The last full runs together: 200 injected faults" in new and "Longer than" not in new
 
 
 @pytest.mark.parametrize(
