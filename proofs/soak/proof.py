@@ -93,8 +93,9 @@ class Scene:
         """An even pace of messages, a fault each second, a measure now and then, for `size` seconds."""
         loop, port = asyncio.get_running_loop(), self._server.port
         sender = Sender(port, self._seats, self.book, self._setting.dice("sender"))
-        begun, sent, wrong, measured = loop.time(), 0, 0, 0.0
-        while (now := loop.time() - begun) < self._setting.size:
+        begun, sent, wrong, measured, now = loop.time(), 0, 0, 0.0, 0.0
+        while now < self._setting.size:
+            now = min(loop.time() - begun, self._setting.size)
             while sent < now * self._per_second:
                 sent += 1
                 self._start(sender.send(is_cut=False))

@@ -116,8 +116,5 @@ class Watcher:
 
 
 async def long(look: Any, wanted: Any) -> Any:
-    """What is seen at last of something that takes a while: a bounded number of bounded looks."""
-    for _ in range(5):
-        with contextlib.suppress(AssertionError):
-            return await eventually(look, wanted)
-    return await eventually(look, wanted)
+    """What is seen at last of something that takes a while."""
+    return await eventually(look, wanted, PROCESS_START_SECONDS)

@@ -20,7 +20,7 @@ from tests.journeys.patience import bounded, eventually
 from tests.journeys.processes import MOLECULE, environment, started
 from tests.requirements import requirement
 from tests.running import Running, Seat
-from tests.waits import IN_PROCESS_SECONDS
+from tests.waits import IN_PROCESS_SECONDS, PROCESS_START_SECONDS
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
 
@@ -268,7 +268,9 @@ async def test_a_person_at_a_terminal_shows_compares_and_watches(server: Running
     assert (await said("show", "--offline", "--report"))[0] == 2
     async with started(MOLECULE, "prompt", "watch", "--home", str(home), env=env) as process:
         path = f"/workspaces/{ops.id}/prompt"
-        await eventually(lambda: ops.api.get(path), lambda seen: seen["build"]["trigger"]["kind"] == "start")
+        await eventually(
+            lambda: ops.api.get(path), lambda seen: seen["build"]["trigger"]["kind"] == "start", PROCESS_START_SECONDS
+        )
         (home / "system-prompt.md").write_text("You watch.")
         seen = await eventually(lambda: ops.api.get(path), lambda seen: "You watch." in str(seen["build"]))
         assert seen["build"]["trigger"] == {"kind": "file", "detail": "system-prompt.md"}

@@ -17,6 +17,7 @@ from tests.approvals.house import Item, decide, path
 from tests.journeys.patience import bounded, eventually
 from tests.journeys.processes import LISTENS, MOLECULE, Process, client, environment, started
 from tests.requirements import requirement
+from tests.waits import PROCESS_START_SECONDS
 
 pytestmark = pytest.mark.parametrize("moment", [BEFORE, COMMIT, BEHIND])
 INSERT, SAVE = "INSERT INTO approvals", "UPDATE approvals SET"
@@ -135,7 +136,7 @@ async def test_a_decision_is_made_once_and_whoever_waits_for_it_has_it(house: Pl
         env = {**environment(house.fall.parent, ops.port), **named, "PLATFORM_URL": f"http://127.0.0.1:{ops.port}"}
         asking = (MOLECULE, "approvals", "request", "deploy", "--reason", "it is time", "--wait", "50", "--json")
         async with started(*asking, env=env) as waiting:
-            (item,) = await eventually(lambda: _open(ops), lambda found: len(found) == 1)
+            (item,) = await eventually(lambda: _open(ops), lambda found: len(found) == 1, PROCESS_START_SECONDS)
             await house.falls(moment, SAVE, server, lambda: lead.decides(item, "approve"))
             async with house.life() as (_, admin):
                 await lead.decides(item, "approve")

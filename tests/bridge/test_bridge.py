@@ -14,6 +14,7 @@ from tests.journeys.patience import eventually
 from tests.journeys.processes import MOLECULE, started
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
+from tests.waits import PROCESS_START_SECONDS
 
 ECHO = "import sys; body = sys.stdin.read(); print('heard ' + body.split('<body>')[-1].split('</body>')[0].strip())"
 ANSWERS = """
@@ -56,13 +57,8 @@ async def chat(server: Running, seat: Seat) -> list[str]:
 
 
 async def seen(look: Any, wanted: Any) -> Any:
-    """What is seen at last, by a process that must start first: a bounded number of bounded looks."""
-    for _ in range(11):
-        try:
-            return await eventually(look, wanted)
-        except AssertionError:
-            continue
-    return await eventually(look, wanted)
+    """What is seen at last, by a process that must start first."""
+    return await eventually(look, wanted, PROCESS_START_SECONDS)
 
 
 @requirement("G17", "G20")

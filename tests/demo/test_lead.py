@@ -11,6 +11,7 @@ from proofs.harness.ports import free_port
 from tests.demo.demos import BAKERY, TEXT, Demo, running_demo
 from tests.journeys.patience import eventually
 from tests.requirements import requirement
+from tests.waits import PROCESS_START_SECONDS
 
 OWN_LEAD = BAKERY.replace('behaviour = "lead"\nseconds = 0', 'behaviour = "lead"\nhost = "agent"', 1)
 TREE = {"root": "", "root/teams": "root", "root/notes": "root"} | {
@@ -108,10 +109,14 @@ async def test_a_lead_that_is_killed_between_spawn_and_wait_comes_back_with_both
     async with running_demo(state, port, company) as demo:
         config = state / "demo" / "agents" / await demo.id("Chefin") / "config.yaml"
         config.write_text(f'{config.read_text()}approval_rules: [{{action: "call:wait_agent"}}]\n')
-        await eventually(lambda: demo.prompt_of("Chefin"), lambda build: "call:wait_agent" in str(build))
+        await eventually(
+            lambda: demo.prompt_of("Chefin"), lambda build: "call:wait_agent" in str(build), PROCESS_START_SECONDS
+        )
         await demo.ask("Chefin")
-        held = await eventually(lambda: demo.api.get("/approvals/pending"), lambda page: page["approvals"])
-        await eventually(lambda: threads(demo), lambda found: "root/notes" in found)
+        held = await eventually(
+            lambda: demo.api.get("/approvals/pending"), lambda page: page["approvals"], PROCESS_START_SECONDS
+        )
+        await eventually(lambda: threads(demo), lambda found: "root/notes" in found, PROCESS_START_SECONDS)
         before = await log(demo, (await threads(demo))["root"])
         os.kill(engine_of(demo.pid("Chefin")), signal.SIGKILL)
         await demo.process.says("Chefin (pid")

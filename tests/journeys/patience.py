@@ -19,11 +19,14 @@ async def bounded(work: Awaitable[T]) -> T:
         return await work
 
 
-async def eventually(look: Callable[[], Awaitable[T]], wanted: Callable[[T], bool]) -> T:
-    """Looks again and again until what is seen is as wanted; fails with what was seen last."""
+async def eventually(
+    look: Callable[[], Awaitable[T]], wanted: Callable[[T], bool], seconds: float = IN_PROCESS_SECONDS
+) -> T:
+    """Looks again and again until what is seen is as wanted; fails with what was seen last. `seconds`: more where a
+    process has to start first."""
     found = await look()
     try:
-        async with asyncio.timeout(IN_PROCESS_SECONDS):
+        async with asyncio.timeout(seconds):
             while not wanted(found):
                 await checkpoint()  # a look that never waits would else keep the time from passing
                 found = await look()

@@ -137,7 +137,7 @@ async def test_an_agent_answers_everything_once_over_many_kills(state: Path, por
                     page = await admin.get(f"/workspaces/{ops}/chat-history", limit=1000)
                     return [line["content"] for line in page["messages"] if line["role"] == "agent"]
 
-                said = await eventually(answers, lambda lines: len(lines) >= 30)
+                said = await eventually(answers, lambda lines: len(lines) >= 30, PROCESS_START_SECONDS)
                 working.cancel()
         await asyncio.gather(working, return_exceptions=True)
 

@@ -31,8 +31,9 @@ async def test_what_was_answered_is_true_whatever_becomes_of_the_server_behind_t
     assert verdict.broken == {}, verdict.notes
     size = PROOF.sizes["postgres"] // 10
     assert (verdict.figures["connections cut"], verdict.figures["servers stopped"]) == (size, size // 10)
-    kinds = (*KINDS, "answered 503")
-    assert min(int(verdict.figures[name]) for name in kinds) > 0
+    # Which of them a cut meets is chance: of the seldom ones there may be none in so few.
+    assert sum(int(verdict.figures[name]) for name in KINDS) >= size // 2
+    assert int(verdict.figures["answered 503"]) > 0
 
 
 @pytest.mark.parametrize("control", few(PROOF.controls["sqlite"], 2), ids=lambda each: each.name)
