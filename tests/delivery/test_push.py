@@ -118,6 +118,22 @@ async def test_patience_must_be_a_number(post: Post) -> None:
     assert error.status == 422
 
 
+@requirement("M21", "M37")
+async def test_a_broadcast_is_pushed_to_who_is_pushed_to(post: Post) -> None:
+    post.net.answers(URL, said("done"))
+    lead = await post.server.seat("Lead")
+    await post.server.let_broadcast(lead.id)
+    await post.quiet()
+
+    answer = await lead.api.post(f"/workspaces/{lead.id}/broadcast", {"message": "All hands"})
+
+    assert (answer["delivered"], answer["skipped"]) == (1, [])
+    await post.until_pushed(1)
+    (pushed,) = post.net.pushed
+    assert (pushed.text, pushed.attempt) == ("All hands", 1)
+    await post.stands(pushed.activity, "completed")
+
+
 @requirement("M21", "M22")
 async def test_a_flood_arrives_in_order_one_at_a_time_each_once(post: Post) -> None:
     post.net.answers(URL, said("done"))

@@ -62,6 +62,18 @@ async def test_mail_for_a_hibernated_seat_asks_for_somebody_to_wake_it(post: Pos
     assert names(await post.ticks(pushed)) == ["stored", "wake_asked", "handed_over", "acked", "answered"]
 
 
+@requirement("M22", "M25", "M37")
+async def test_a_broadcast_asks_for_somebody_to_wake_who_hibernates(post: Post) -> None:
+    lead, poller = await post.server.seat("Lead"), await post.server.seat("Poller")
+    await post.server.let_broadcast(lead.id)
+    stand(post, poller, Status.HIBERNATED)
+
+    await lead.api.post(f"/workspaces/{lead.id}/broadcast", {"message": "All hands"})
+
+    (copy,) = await post.person.get(f"/workspaces/{poller.id}/activity", type="a2a_receive")
+    assert names(await post.ticks(copy["id"], seat=poller)) == ["stored", "wake_asked"]
+
+
 @requirement("M25")
 async def test_ticks_tell_a_sender_what_became_of_mail_to_an_agent_that_polls(post: Post) -> None:
     poller = await post.server.seat("Poller")

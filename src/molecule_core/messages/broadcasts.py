@@ -1,9 +1,9 @@
 """One message to everybody: a copy in each inbox of the organisation, all in one transaction.
 
-Above: the writer. Below: chains and rules.
+Above: the writer. Below: chains, entering and rules.
 """
 
-from collections.abc import Collection, Generator
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
 from molecule_core.messages import rules
 from molecule_core.messages.chains import Chains
+from molecule_core.messages.entering import with_its_delivery
 from molecule_core.messages.lineage import BEGINS, Link
 from molecule_core.messages.model import (
     BROADCAST,
@@ -89,7 +90,7 @@ class Broadcasts:
         common = _common(org_id, workspace_id, said, own_id, self._clock.now())
         own = _own_row(common, said, link, hashed, answer, seqs[0])
         copies = [
-            _copy(common, copies_link, self._ids.new(), each.id, inbound_no, chain_no, seq)
+            (each, _copy(common, copies_link, self._ids.new(), each.id, inbound_no, chain_no, seq))
             for (each, inbound_no), chain_no, seq in zip(takers, copies_link.numbers, seqs[1:], strict=False)
         ]
         return _announced(answer, own, copies)
@@ -176,9 +177,9 @@ def _copy(
     )
 
 
-def _announced(answer: Announced, own: Activity, copies: Collection[Activity]) -> WriteSet[Announced]:
-    rows = (own, *copies)
-    return WriteSet(
+def _announced(answer: Announced, own: Activity, copies: Sequence[tuple[Workspace, Activity]]) -> WriteSet[Announced]:
+    rows = (own, *(row for _, row in copies))
+    written = WriteSet(
         answer,
         [("insert_activity", row) for row in rows],
         [
@@ -193,3 +194,6 @@ def _announced(answer: Announced, own: Activity, copies: Collection[Activity]) -
         ],
         (*(log_key(row.workspace_id) for row in rows), org_key(own.org_id)),
     )
+    for target, row in copies:  # behind all rows, which are written together
+        with_its_delivery(written, target, row)
+    return written
