@@ -267,6 +267,43 @@ async def test_a_file_that_no_message_mentions_is_forgotten_after_a_day(desk: De
     assert (await get(server, place_of(kept), ADMIN_TOKEN)).body == b"1"
 
 
+@requirement("M35", "M37")
+async def test_a_broadcast_brings_its_files_to_all_who_get_it(desk: Desk) -> None:
+    server = desk.server
+    lead = await server.seat("Lead")
+    child = await server.seat("Child", parent_id=lead.id)
+    far = await server.seat("Far", parent_id=child.id)
+    await server.let_broadcast(lead.id)
+    (file,) = await uploaded(server, lead.id, lead.token, ("a.png", PNG, "image/png"))
+    elsewhere = {"uri": "https://files.example/x", "name": "../x\u202ey"}
+    said = {"message": "read", "attachments": [{"uri": file["uri"], "name": "lies.exe"}, elsewhere]}
+
+    await lead.api.post(f"/workspaces/{lead.id}/broadcast", said)
+    await desk.clock.advance(30 * DAY)
+
+    ours = {"kind": "file", "uri": file["uri"], "name": "a.png", "mime_type": "image/png", "size": len(PNG)}
+    theirs = {"kind": "file", "uri": "https://files.example/x", "name": "xy"}
+    for seat in (lead, child, far):
+        assert (await get(server, file["uri"], seat.token)).body == PNG
+        (row,) = await seat.api.get(f"/workspaces/{seat.id}/activity", include="attachments")
+        assert row["attachments"] == [ours, theirs]
+
+
+@requirement("M35", "M37", "S16")
+async def test_a_broadcast_of_a_file_that_its_sender_may_not_send_reaches_nobody(server: Running) -> None:
+    lead = await server.seat("Lead")
+    child = await server.seat("Child", parent_id=lead.id)
+    await server.let_broadcast(lead.id)
+    (private,) = await uploaded(server, child.id, child.token, ("a.txt", b"hello"))
+    for uri in (private["uri"], f"/workspaces/{lead.id}/files/{UNKNOWN}"):
+        said = {"message": "read", "attachments": [{"uri": uri}]}
+        reply = await ask(server.port, "POST", f"/workspaces/{lead.id}/broadcast", said, token=lead.token)
+        assert (reply.status, reply.json["code"]) == (400, "invalid_message")
+    assert [await seat.api.get(f"/workspaces/{seat.id}/activity") for seat in (lead, child)] == [[], []]
+    await lead.api.post(f"/workspaces/{lead.id}/broadcast", {"message": "never mind"})
+    assert [row["seq"] for row in await child.api.claim(child.id)] == [1]
+
+
 async def _until_the_disk_holds(server: Running, names: set[str]) -> None:
     async def look() -> set[str]:
         await checkpoint()

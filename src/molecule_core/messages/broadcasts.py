@@ -1,6 +1,6 @@
 """One message to everybody: a copy in each inbox of the organisation, all in one transaction.
 
-Above: the writer. Below: chains, entering and rules.
+Above: the writer. Below: chains, attachments, entering and rules.
 """
 
 from collections.abc import Generator, Sequence
@@ -14,9 +14,9 @@ from molecule_core.ground.errors import BroadcastDisabled, BroadcastTooWide
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
-from molecule_core.messages import rules
+from molecule_core.messages import attachments, rules
 from molecule_core.messages.chains import Chains
-from molecule_core.messages.entering import with_its_delivery
+from molecule_core.messages.entering import mentions, with_its_delivery
 from molecule_core.messages.lineage import BEGINS, Link
 from molecule_core.messages.model import (
     BROADCAST,
@@ -63,8 +63,9 @@ class Broadcasts:
     async def send(self, workspace_id: str, said: Announcement) -> Announced:
         """A copy for each living workspace that has room; the others are named.
 
-        Raises MessageIdReused, ChainFrozen and what `reach` raises."""
-        keys = () if said.dedupe_key is None else (("message", said.sender.key, said.dedupe_key),)
+        Raises MessageIdReused, ChainFrozen, InvalidMessage and what `reach` raises."""
+        key = () if said.dedupe_key is None else (("message", said.sender.key, said.dedupe_key),)
+        keys = (*key, *attachments.keys_of(said.parts))
         org_id = self._org.living(workspace_id).org_id
         return await self._store.run(Command(org_id, keys, partial(self._sending, workspace_id, said)))
 
@@ -81,6 +82,8 @@ class Broadcasts:
         link = yield from self._link(org_id, workspace_id, said, len(others))
         if isinstance(link, WriteSet):
             return link
+        sent = yield from attachments.looked_up(said.parts, org_id, said.sender.workspace_id)
+        said = msgspec.structs.replace(said, parts=sent.parts)
         takers, skipped = yield from self._takers(others)
         copies_link = link
         if link.root_id is None:  # this message begins the chain, and the copies are the first that follow
@@ -93,7 +96,7 @@ class Broadcasts:
             (each, _copy(common, copies_link, self._ids.new(), each.id, inbound_no, chain_no, seq))
             for (each, inbound_no), chain_no, seq in zip(takers, copies_link.numbers, seqs[1:], strict=False)
         ]
-        return _announced(answer, own, copies)
+        return _announced(answer, own, copies, sent.file_ids)
 
     def _link(
         self, org_id: str, workspace_id: str, said: Announcement, count: int
@@ -177,11 +180,16 @@ def _copy(
     )
 
 
-def _announced(answer: Announced, own: Activity, copies: Sequence[tuple[Workspace, Activity]]) -> WriteSet[Announced]:
+def _announced(
+    answer: Announced, own: Activity, copies: Sequence[tuple[Workspace, Activity]], file_ids: Sequence[str]
+) -> WriteSet[Announced]:
     rows = (own, *(row for _, row in copies))
     written = WriteSet(
         answer,
-        [("insert_activity", row) for row in rows],
+        [
+            *(("insert_activity", row) for row in rows),
+            *(mention for row in rows for mention in mentions(row, file_ids)),
+        ],
         [
             Event(
                 "BROADCAST_MESSAGE" if row is own else "ACTIVITY_LOGGED",

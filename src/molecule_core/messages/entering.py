@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from molecule_core.messages.model import EXPIRY, WAKE_ASKED, Activity, Place, Span
-from molecule_core.messages.ticks import ticked
+from molecule_core.messages.ticks import Statement, ticked
 from molecule_core.org.model import PUSH, Status, Workspace
 from molecule_core.store.database import Event, T, WriteSet
 from molecule_core.store.journal import PUSHES, log_key, org_key
@@ -30,16 +30,18 @@ def with_its_delivery(written: WriteSet[T], target: Workspace, activity: Activit
 
 def logged(answer: T, activity: Activity, event: str, file_ids: Iterable[str] = ()) -> WriteSet[T]:
     """A row of a log, with the files that it mentions, the event that tells it, and whom it wakes."""
-    mentions = ({"file_id": each, "activity_id": activity.id} for each in file_ids)
     return WriteSet(
         answer,
-        [
-            ("insert_activity", activity),
-            *(("insert_mention", {**each, "workspace_id": activity.workspace_id}) for each in mentions),
-        ],
+        [("insert_activity", activity), *mentions(activity, file_ids)],
         [Event(event, activity.workspace_id, "activity", activity.id, at=activity.created_at)],
         (log_key(activity.workspace_id), org_key(activity.org_id)),
     )
+
+
+def mentions(activity: Activity, file_ids: Iterable[str]) -> list[Statement]:
+    """That a row mentions files: these stay, and the workspace in whose log it is may read them."""
+    row = {"activity_id": activity.id, "workspace_id": activity.workspace_id}
+    return [("insert_mention", {"file_id": each, **row}) for each in file_ids]
 
 
 def row_in(written: WriteSet[Any]) -> Activity | None:
