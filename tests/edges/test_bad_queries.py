@@ -1,5 +1,6 @@
 """Query strings and paths from strangers, on every route that is read with GET."""
 
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -157,6 +158,40 @@ async def test_an_id_in_a_path_may_be_any_text_and_is_just_unknown(server: Runni
     assert wrong == {}
 
 
+@requirement("S14", "S13")
+async def test_what_a_path_names_behind_its_seat_may_hold_a_nul_and_is_just_unknown(server: Running) -> None:
+    targets = await json_targets(server)
+    bodies = {target.name: target.valid() for target in targets}
+    seat, talk = targets[0].seat, next(iter(targets[0].done.talks.values()))
+    names = {"id": seat.id, "org_id": (await server.admin.get("/orgs"))[0]["id"]}
+    names |= {"person_id": next(iter(await server.admin.get(f"/orgs/{names['org_id']}/people")))["id"]}
+    names |= {"thread_id": talk.id, "turn_id": talk.turn}
+    wrong, reached = {}, set()
+    for route in server.server.routes.rows:
+        token = seat.token if WORKSPACE in route.who.kinds else ADMIN_TOKEN
+        body = bodies.get(f"{route.method} {route.path}", LEAST.get(route.path, {}))
+        for name in set(re.findall(r"\{(\w+)\}", route.path)) - {"id", "org_id", "path"}:
+            reached.add(name)
+            for value in ("%00", "a%00b"):
+                path = route.path.format_map({**dict.fromkeys(PLACES, "a"), **names, name: value})
+                sent = None if route.method in ("GET", "DELETE") else body
+                reply = await ask(server.port, route.method, path, sent, token=token)
+                if reply.status != (422 if route.method == "PUT" else 404):  # to be made under that name, or looked up
+                    wrong[f"{route.method} {path}"] = (reply.status, reply.body[:200])
+    assert wrong == {}
+    assert reached == {*PLACES}
+
+
+PLACES = (
+    *("activity_id", "queue_id", "file_id", "delegation_id", "approval_id", "thread_id", "turn_id", "root_id"),
+    *("template_id", "person_id", "token_id", "invitation_id", "memory_id", "key"),
+)
+"""All that paths name beside seats, organisations and the files of the canvas, which are in no store."""
+LEAST: dict[str, dict[str, Any]] = {
+    "/orgs/{org_id}/instruction-templates/{template_id}/canary": {"version": 1, "percent": 10},
+    "/workspaces/{id}/approvals/{approval_id}/answer": {"text": "yes"},
+    "/workspaces/{id}/approvals/{approval_id}/use": {"action_hash": "h"},
+}
 ADMIN_ONLY_REFUSES = "does not take a admin credential"
 
 

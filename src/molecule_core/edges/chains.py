@@ -132,10 +132,7 @@ def _name_of(call: Call) -> str:
 
 
 def _root_of(call: Call) -> str:
-    root_id = call.params["root_id"]
-    if "\x00" in root_id:  # PostgreSQL cannot compare it
-        raise NotFound(what="chain")
-    return root_id
+    return call.named("root_id", "chain")
 
 
 def _time(at: int | None) -> str | None:

@@ -61,7 +61,7 @@ class DeliveryEdge:
     async def queue(self, call: Call) -> Answer:
         """How a message stands on its way to an agent. What carries a delegation stands as that does: to be handled is
         not to be done."""
-        state = await self._state(call, call.params["queue_id"])
+        state = await self._state(call, call.named("queue_id", "message"))
         told = await self._tracking.queue(state)
         if state.kind == KIND_DELEGATION:
             row = await self._delegated.one(call.target.org_id, state.id)
@@ -72,7 +72,7 @@ class DeliveryEdge:
 
     async def ticks(self, call: Call) -> Answer:
         """All that became of a message, and why it does not go on."""
-        return json_answer(await self._tracking.ticks(await self._state(call, call.params["activity_id"])))
+        return json_answer(await self._tracking.ticks(await self._state(call, call.named("activity_id", "message"))))
 
     async def _state(self, call: Call, activity_id: str) -> MessageState:
         """A message that the caller sent or got, or that is of the person's organisation; any other is unknown."""
@@ -98,10 +98,12 @@ class DeliveryEdge:
 
     async def requeue(self, call: Call) -> Answer:
         """The same message is handed out again."""
-        await self._letters.requeue(call.target.id, call.params["activity_id"])
-        return json_answer({"status": "requeued", "activity_id": call.params["activity_id"]})
+        activity_id = call.named("activity_id", "dead letter")
+        await self._letters.requeue(call.target.id, activity_id)
+        return json_answer({"status": "requeued", "activity_id": activity_id})
 
     async def discard(self, call: Call) -> Answer:
         """The message stays in the log, but nobody gets it any more."""
-        await self._letters.discard(call.target.id, call.params["activity_id"])
-        return json_answer({"status": "discarded", "activity_id": call.params["activity_id"]})
+        activity_id = call.named("activity_id", "dead letter")
+        await self._letters.discard(call.target.id, activity_id)
+        return json_answer({"status": "discarded", "activity_id": activity_id})

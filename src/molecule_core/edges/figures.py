@@ -7,7 +7,6 @@ from msgspec import Meta, Struct
 from molecule_core.access.model import Role
 from molecule_core.edges.routes import PEOPLE, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import rfc3339
-from molecule_core.ground.errors import NotFound
 from molecule_core.instructions.model import InForce
 from molecule_core.instructions.trials import EVERYTHING, Trials
 from molecule_core.messages.measuring import Measuring
@@ -51,10 +50,7 @@ class FigureEdge:
 
 
 def _template_of(call: Call) -> str:
-    template_id = call.params["template_id"]
-    if "\x00" in template_id:  # PostgreSQL cannot compare it
-        raise NotFound(what="instruction template")
-    return template_id
+    return call.named("template_id", "instruction template")
 
 
 def _share(choice: InForce) -> TemplateShare:

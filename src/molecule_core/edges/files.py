@@ -89,7 +89,7 @@ class FileEdge:
 
     async def ack(self, call: Call) -> Answer:
         """The agent has the file; it may still be read."""
-        await self._files.ack(call.target.id, call.params["file_id"])
+        await self._files.ack(call.target.id, call.named("file_id", "file"))
         return json_answer({"acked": True})
 
     async def limits(self, _call: Call) -> Answer:
@@ -103,14 +103,14 @@ class FileEdge:
 
     async def download(self, call: Call) -> Answer:
         """The bytes of a file, to be saved under its name."""
-        file, source = await self._files.read(call.target.id, call.params["file_id"], _reader(call))
+        file, source = await self._files.read(call.target.id, call.named("file_id", "file"), _reader(call))
         headers = ((b"content-disposition", _disposition(file.name)), _KEPT_BY_NOBODY)
         answer = Answer(b"", 200, headers, OCTETS.encode(), _BOXED)
         return Sending(answer, source, self._turns, patience=self._limits.body_seconds).answer()
 
     async def preview(self, call: Call) -> Answer:
         """A picture, to be shown. What it is, its first bytes say, and not its sender."""
-        _file, source = await self._files.read(call.target.id, call.params["file_id"], _reader(call))
+        _file, source = await self._files.read(call.target.id, call.named("file_id", "file"), _reader(call))
         try:
             kind = picture_type(await source.peek(PICTURE_HEAD))
             if kind is None:

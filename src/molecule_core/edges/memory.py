@@ -9,7 +9,7 @@ from molecule_core.access.model import Kind, Role
 from molecule_core.edges.query import AFTER, BEFORE, LIMIT, asks, choice, number, plain_text, text, whole_number
 from molecule_core.edges.routes import EVERYBODY, Answer, Call, Reach, Route, Who, json_answer
 from molecule_core.ground.clock import rfc3339
-from molecule_core.ground.errors import InvalidField, NotFound, RoleTooLow
+from molecule_core.ground.errors import InvalidField, RoleTooLow
 from molecule_core.ground.limits import Limits
 from molecule_core.memory.model import Draft, Entry, Memory, Scope, Wish
 from molecule_core.memory.reader import KeyReader, MemoryReader
@@ -156,7 +156,7 @@ class MemoryEdge:
 
     async def forget(self, call: Call) -> Answer:
         """For the workspace that wrote it, and for owners."""
-        memory_id = _named(call, "memory_id", "memory")
+        memory_id = call.named("memory_id", "memory")
         if call.by.kind is Kind.PERSON and call.by.role is not Role.OWNER:
             await self._reader.find(call.target.id, memory_id)
             raise RoleTooLow(role=call.by.role.value, needed=Role.OWNER.value)
@@ -188,7 +188,7 @@ class MemoryEdge:
 
     async def get(self, call: Call) -> Answer:
         """Its version is what a later write may name."""
-        return json_answer(_entry(await self._entries.entry(call.target.id, _named(call, "key", "key"))))
+        return json_answer(_entry(await self._entries.entry(call.target.id, call.named("key", "key"))))
 
     async def put(self, call: Call) -> Answer:
         """The answer has the new version. Where another one was named than the key has: 409 with the current one."""
@@ -210,7 +210,7 @@ class MemoryEdge:
     async def delete(self, call: Call) -> Answer:
         """With `if_match_version`: only that version."""
         expected = whole_number(call.query(), "if_match_version", least=0, most=_MOST_VERSION)
-        await self._keys.forget(call.target.id, _named(call, "key", "key"), if_match_version=expected)
+        await self._keys.forget(call.target.id, call.named("key", "key"), if_match_version=expected)
         return json_answer(Gone())
 
 
@@ -219,13 +219,6 @@ def _scope(text: str) -> Scope:
         return Scope(text.upper())
     except ValueError:
         raise InvalidField(reason="scope must be LOCAL, TEAM or GLOBAL") from None
-
-
-def _named(call: Call, parameter: str, what: str) -> str:
-    name = call.params[parameter]
-    if "\x00" in name:  # PostgreSQL cannot compare it, and nothing is called so
-        raise NotFound(what=what)
-    return name
 
 
 def _entry(entry: Entry) -> EntryView:

@@ -158,19 +158,20 @@ class ReplyEdge:
         """A final text that was sent nowhere. It is kept for a person, or sent at once if the workspace is set so; one
         for a message that is answered already is not needed."""
         text = self._text(call.read(Said).text)
-        state = await self._replies.keep_draft(call.target.id, call.params["activity_id"], text)
+        state = await self._replies.keep_draft(call.target.id, call.named("activity_id", "message"), text)
         return json_answer(DraftState(state))
 
     async def send(self, call: Call) -> Answer:
         """Sends it as the workspace, and so answers the message."""
         words = call.read(SendDraft).text
         text = None if words is None else self._text(words)
-        receipt = await self._replies.send_draft(call.target.id, call.params["activity_id"], text)
+        receipt = await self._replies.send_draft(call.target.id, call.named("activity_id", "message"), text)
         return json_answer(DraftState("answered", receipt.activity_id))
 
     async def discard(self, call: Call) -> Answer:
         """The message waits for an answer as before."""
-        return json_answer(DraftState(await self._replies.discard_draft(call.target.id, call.params["activity_id"])))
+        state = await self._replies.discard_draft(call.target.id, call.named("activity_id", "message"))
+        return json_answer(DraftState(state))
 
     def _text(self, text: str) -> str:
         (part,) = parts_of(text, [], self._limits)

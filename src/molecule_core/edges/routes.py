@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from molecule_core.access.model import Caller, Kind, Role
 from molecule_core.edges.query import Query
 from molecule_core.edges.rates import Counts, Standing
-from molecule_core.ground.errors import InvalidField, InvalidJson, MethodNotAllowed, NoSuchRoute
+from molecule_core.ground.errors import InvalidField, InvalidJson, MethodNotAllowed, NoSuchRoute, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import RouteMeter
 from molecule_core.org.model import Workspace
@@ -110,6 +110,13 @@ class Call(Struct):
     def is_own(self) -> bool:
         """Whether the workspace's own token is calling."""
         return self.by.kind is Kind.WORKSPACE and self.by.id == self.target.id
+
+    def named(self, parameter: str, what: str) -> str:
+        """What the path names there, to be looked up in the store. Raises NotFound."""
+        name = self.params[parameter]
+        if "\x00" in name:  # PostgreSQL cannot compare it, and nothing is called so
+            raise NotFound(what=what)
+        return name
 
     def query(self) -> dict[str, str]:
         """The query's fields, of those that the route declares; of one that stands twice, the last. Raises

@@ -58,6 +58,4 @@ class Sight:
 
 def id_of(call: Call) -> str:
     """The delegation that the path names. Raises NotFound."""
-    if "\x00" in call.params["delegation_id"]:  # PostgreSQL cannot compare it
-        raise NotFound(what="delegation")
-    return call.params["delegation_id"]
+    return call.named("delegation_id", "delegation")

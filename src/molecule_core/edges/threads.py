@@ -61,9 +61,7 @@ class Found:
         return thread
 
     async def _of_org(self, call: Call) -> Thread:
-        if "\x00" in call.params["thread_id"]:  # PostgreSQL cannot compare it
-            raise NotFound(what="thread")
-        thread = await self._reader.one(call.params["thread_id"])
+        thread = await self._reader.one(call.named("thread_id", "thread"))
         if call.by.kind is not Kind.ADMIN and thread.org_id != call.by.org_id:
             raise NotFound(what="thread")
         return thread
