@@ -280,6 +280,30 @@ async def test_acked_seq_with_an_older_attempt_is_refused_once_one_of_them_was_h
     assert (late.status, late.code) == (409, "stale_attempt")
 
 
+@requirement("M18", "M25")
+async def test_acked_seq_with_an_attempt_that_never_was_is_told_as_the_last_that_was(desk: Desk) -> None:
+    sent = [await desk.say(str(number)) for number in range(3)]
+    _, second = await desk.claim(limit=2)
+
+    await desk.ack(acked_seq=second["seq"], attempt=999)
+    await desk.ack(acked_seq=second["seq"] + 1, attempt=999)
+
+    told = [await desk.person.get(f"/workspaces/{desk.ops.id}/messages/{each}/ticks") for each in sent]
+    acks = [[tick.get("attempt") for tick in each["ticks"] if tick["tick"] == "acked"] for each in told]
+    assert acks == [[1], [1], [None]]
+
+
+@requirement("M18", "S14")
+@pytest.mark.parametrize("attempt", [-1, 1 << 31, (1 << 63) - 1, 1 << 63, 1 << 70])
+async def test_an_attempt_that_cannot_be_is_refused_by_its_name(desk: Desk, attempt: int) -> None:
+    await desk.say("1")
+    (row,) = await desk.claim()
+
+    for named in ({"acked_seq": row["seq"]}, {"activity_id": row["id"]}):
+        error = await refused(desk.ack(**named, attempt=attempt))
+        assert (error.status, error.code, "attempt" in error.problem["error"]) == (422, "invalid_field", True)
+
+
 @requirement("M18")
 async def test_acking_twice_changes_nothing_and_the_floor_never_falls(desk: Desk) -> None:
     for number in range(3):

@@ -60,7 +60,7 @@ class Ack(Struct):
 
     acked_seq: int | None = None
     activity_id: str | None = None
-    attempt: int | None = None
+    attempt: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] | None = None
 
 
 class Claimed(Struct):

@@ -34,7 +34,8 @@ class Settling:
 
     async def ack_upto(self, workspace_id: str, seq: int, attempt: int | None) -> int:
         """All messages up to a number are handled; returns how far the inbox is handled, never less than before. Of the
-        dead letters that wait again these are the ones that were handed out, with no later attempt than is named.
+        dead letters that wait again these are the ones that were handed out, with no later attempt than is named. An
+        attempt that never was counts as the last that was.
 
         Raises StaleAttempt if an attempt is named and one of the others was handed out again since."""
         return await self._store.run(
@@ -63,7 +64,9 @@ class Settling:
         acked_no = last[0][1] if last else inbox.acked_no
         single = sum(each.settled for each in handouts)
         passed = replace(inbox, acked_seq=seq, acked_no=acked_no, acked_above=inbox.acked_above - single)
-        ends = Place(inbox.acked_seq + 1, attempt or 0, inbox.acked_no + 1), Place(seq, attempt or 0, acked_no)
+        # Senders are told of no hand-over that never was, whatever is named.
+        told = min(attempt or 0, max((each.attempt for each in handouts), default=0))
+        ends = Place(inbox.acked_seq + 1, told, inbox.acked_no + 1), Place(seq, told, acked_no)
         was_claimed = acked_no - inbox.acked_no <= len(handouts)
         return (yield from self._acking(workspace_id, passed, [], again, Span(*ends), was_claimed=was_claimed))
 
