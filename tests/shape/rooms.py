@@ -151,7 +151,7 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         # gives up, who pushes. `delivery` talks to agents and writes nothing itself; `turns` and `tracking` are rules
         # and reads that belong to delivery alone.
         "chains": ("rules", "reader", "model", "lineage", "queries"),
-        "broadcasts": ("chains", "rules", "model", "lineage", "queries"),
+        "broadcasts": ("chains", "attachments", "entering", "rules", "model", "lineage", "queries"),
         "settling": ("owing", "ticks", "rules", "model"),
         # What a row that enters a log brings with it; and the rows that a delegation leaves.
         "entering": ("ticks", "model"),
