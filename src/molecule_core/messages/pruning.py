@@ -1,7 +1,7 @@
 """Retention of messages: what is old and handled, or old and a workspace's own, goes.
 
-What stays however old it is: what was not handled yet, and of each workspace the newest row, the newest of its inbox
-and the newest of its chat, from which numbers, cursors and lists go on.
+What stays however old it is: what was not handled yet or may still become overdue, and of each workspace the newest row,
+the newest of its inbox and the newest of its chat, from which numbers, cursors and lists go on.
 """
 
 from collections.abc import AsyncIterator, Generator, Sequence
@@ -57,8 +57,8 @@ class Old(NamedTuple):
     chat: int
     method: str | None
     waits: int
-    """Whether it is a dead letter that a person has not dealt with, waits to be handed over once more, or carries a
-    delegation that somebody is at work on."""
+    """Whether it is a dead letter that a person has not dealt with, waits to be handed over once more, carries a
+    delegation that somebody is at work on, or wants an answer that somebody watches for and that is not overdue yet."""
 
     @property
     def counts_as_unread(self) -> bool:

@@ -578,9 +578,11 @@ SELECT response_body FROM activities WHERE id = :id;
 -- name: log_front
 -- the oldest rows of a log behind a number, as retention looks at them
 SELECT a.seq, a.id, a.created_at, a.inbound_no, a.chat, a.method,
-    CASE WHEN d.state IN ('dead', 'requeued') OR h.requeued = 1 OR (a.kind = 'delegation' AND EXISTS (
-        SELECT 1 FROM obligations o WHERE o.workspace_id = a.workspace_id AND o.seq = a.seq AND o.state = 'open'
-    )) THEN 1 ELSE 0 END
+    CASE WHEN d.state IN ('dead', 'requeued') OR h.requeued = 1 OR EXISTS (
+        SELECT 1 FROM obligations o
+        WHERE o.workspace_id = a.workspace_id AND o.seq = a.seq AND o.state = 'open'
+            AND (a.kind = 'delegation' OR o.due_at IS NOT NULL)
+    ) THEN 1 ELSE 0 END
 FROM activities a LEFT JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq
 LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
 WHERE a.workspace_id = :workspace_id AND a.seq > :seq ORDER BY a.seq LIMIT :count;
