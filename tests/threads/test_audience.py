@@ -95,6 +95,44 @@ async def test_a_workspace_hears_its_own_threads_and_all_of_the_trees_that_begin
             assert [event for event in told(again) if event["seq"] >= live[0]["seq"]] == live
 
 
+@requirement("TH20", "S8")
+async def test_who_has_one_agent_in_the_tree_of_another_reads_nothing_but_its_own_part_of_it(house: House) -> None:
+    server = house.server
+    lead = await server.seat("Lead")
+    far, near = [await server.seat(name, parent_id=lead.id) for name in ("Far", "Near")]
+    root = (await house.starts(lead, input="Go"))["thread_id"]
+    seats = {"far": far, "near": near}
+    spawned = {name: await spawn(lead, root, name, workspace_id=seat.id) for name, seat in seats.items()}
+    below = await spawn(far, spawned["far"], "sub", workspace_id=near.id)
+    await Engine(near.api, {"thread_id": spawned["near"]}).works("for Lead alone")
+    await Engine(near.api, {"thread_id": below}).works("for Far")
+    await Engine(lead.api, {"thread_id": root}).works("what Lead thinks")
+
+    tree = await bounded(far.api.get(f"/threads/{spawned['far']}/tree"))
+    assert [each["thread_id"] for each in tree["threads"]] == [spawned["far"]]
+    assert tree["lifetime"] == 3
+    page = await bounded(far.api.get(f"/threads/{spawned['far']}/collab"))
+    assert {each["entry"]["call_id"] for each in page["calls"]} == {"spawn-sub"}
+    between = {(each["author_thread_id"], each["receiver_thread_id"]) for each in page["mail"]}
+    assert between == {(root, spawned["far"]), (spawned["far"], below), (below, spawned["far"])}
+    listed = await bounded(far.api.get(f"/workspaces/{far.id}/threads", ancestor=spawned["far"]))
+    assert listed["threads"] == []
+    # It may address all of them, and knows how those stand that it has asked for something.
+    agents = await bounded(far.api.get(f"/threads/{spawned['far']}/agents"))
+    told = {each["thread_id"]: each.get("message") for each in agents["agents"]}
+    assert told == {root: None, spawned["far"]: None, spawned["near"]: None, below: "for Far"}
+
+    for api, thread in ((lead.api, root), (house.person, spawned["far"])):
+        tree = await bounded(api.get(f"/threads/{thread}/tree"))
+        assert {each["thread_id"] for each in tree["threads"]} == {root, *spawned.values(), below}
+        agents = await bounded(api.get(f"/threads/{thread}/agents"))
+        assert "for Lead alone" in [each.get("message") for each in agents["agents"]]
+        page = await bounded(api.get(f"/threads/{thread}/collab"))
+        assert {each["entry"]["call_id"] for each in page["calls"]} == {"spawn-far", "spawn-near", "spawn-sub"}
+    listed = await bounded(house.person.get(f"/workspaces/{far.id}/threads", ancestor=spawned["far"]))
+    assert [each["thread_id"] for each in listed["threads"]] == [below]
+
+
 @requirement("S8", "S13")
 async def test_a_page_of_threads_behind_one_of_others_answers_as_behind_one_that_is_not_there(house: House) -> None:
     server = house.server

@@ -86,13 +86,17 @@ class AgentEdge:
         return {"undriven": [each.path for each in found], "quiet": quiet}
 
     async def agents(self, call: Call) -> Answer:
-        """The agents of the tree whose paths begin with `prefix`: relative to the thread, or absolute."""
+        """The agents of the tree whose paths begin with `prefix`: relative to the thread, or absolute. What those said
+        that the caller may not read and that are below none of its own is left out."""
         thread, prefix = await self._found.seen(call), plain_text(call.query(), "prefix")
         path = ROOT if prefix is None else rules.path_meant(thread.path, prefix)
         tree = await self._reader.tree(thread.root_id)
         found = [each for each in tree if path and (each.path == path or rules.is_below(each.path, path))]
         quiet = await self._undriven([each for each in found if each.open])
-        return json_answer(Agents([rules.state_of(each) for each in found], **quiet))
+        shown = _told_to(await self._found.only(call, thread), tree)
+        states = [rules.state_of(each) for each in found]
+        told = [each if each.thread_id in shown else replace(each, message=None) for each in states]
+        return json_answer(Agents(told, **quiet))
 
     def _asked(self, call: Call) -> AgentCall:
         asked, limits = call.read(AgentCall), self._limits
@@ -101,3 +105,13 @@ class AgentEdge:
         for name in ("nickname", "role", "model", "effort"):
             clean_line(getattr(asked, name) or "", limits.name_length, name)
         return asked
+
+
+def _told_to(workspace_id: str | None, tree: Sequence[Thread]) -> set[str]:
+    """The agents of a tree whose last words a workspace may know: its own, and all below those. None: of all."""
+    own = [each.path for each in tree if each.workspace_id == workspace_id]
+    return {
+        each.thread_id
+        for each in tree
+        if workspace_id is None or any(each.path == path or rules.is_below(each.path, path) for path in own)
+    }

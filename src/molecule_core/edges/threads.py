@@ -46,11 +46,17 @@ class Found:
         """For who may read it: persons of its organisation, its own workspace, and the one that its tree begins in.
         Raises NotFound."""
         thread = await self._of_org(call)
-        if call.by.kind is Kind.WORKSPACE and thread.workspace_id != call.by.id:
-            root = await self._reader.find(thread.root_id)
-            if root is None or root.workspace_id != call.by.id:
-                raise NotFound(what="thread")
+        if thread.workspace_id != (await self.only(call, thread) or thread.workspace_id):
+            raise NotFound(what="thread")
         return thread
+
+    async def only(self, call: Call, thread: Thread) -> str | None:
+        """The workspace of whose threads alone the caller may read in the tree of a thread: its own, where the tree
+        begins elsewhere. None: it may read all of them."""
+        if call.by.kind is not Kind.WORKSPACE:
+            return None
+        root = thread if thread.thread_id == thread.root_id else await self._reader.find(thread.root_id)
+        return None if root is not None and root.workspace_id == call.by.id else call.by.id
 
     async def driven(self, call: Call) -> Thread:
         """For who may drive it: persons (whose role the guards have looked at), and its own workspace. Raises
@@ -252,13 +258,15 @@ class ThreadEdge:
         return thread
 
     async def _below(self, call: Call, above: str, *, direct: bool) -> Answer:
-        """Those of the tree of one of the workspace's threads: at most as many as a tree may have."""
+        """Those of the tree of one of the workspace's threads that the caller may read: at most as many as a tree may
+        have."""
         parent = await self._own(call, above)
-        tree = await self._reader.tree(parent.root_id)
+        tree, only = await self._reader.tree(parent.root_id), await self._found.only(call, parent)
         rows = [
             each
             for each in tree
             if (each.parent_id == parent.thread_id if direct else each.path.startswith(f"{parent.path}/"))
+            and each.workspace_id == (only or each.workspace_id)
         ]
         return json_answer(ThreadPage(await self._reader.items(rows), reached_end=True))
 
@@ -280,13 +288,15 @@ class ThreadEdge:
         return json_answer(await self._reader.sight(await self._found.seen(call)))
 
     async def tree(self, call: Call) -> Answer:
-        """All threads of its tree, and what they use of the limits."""
-        return json_answer(await self._reader.shown_tree(await self._found.seen(call)))
+        """Those threads of its tree that the caller may read, and what the whole tree uses of the limits."""
+        thread = await self._found.seen(call)
+        return json_answer(await self._reader.shown_tree(thread, await self._found.only(call, thread)))
 
     async def collab(self, call: Call) -> Answer:
-        """What the agents of its tree asked and wrote each other last, with receipts."""
+        """What the agents of its tree asked and wrote each other last, with receipts: those that the caller may read,
+        and letters to and from them."""
         thread = await self._found.seen(call)
-        return json_answer(await self._reader.collab(thread.root_id))
+        return json_answer(await self._reader.collab(thread.root_id, await self._found.only(call, thread)))
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 

@@ -135,17 +135,22 @@ SELECT thread_id, ordinal, turn_id, type, body, at FROM thread_entries
 WHERE thread_id = :thread_id AND ordinal > :after AND ordinal <= :upto ORDER BY ordinal LIMIT :count;
 
 -- name: thread_calls_of_tree
--- the last begins and ends of calls of collaboration tools in all logs of a tree, newest first
+-- the last begins and ends of calls of collaboration tools in all logs of a tree, or those of a workspace, newest first
 SELECT e.thread_id, e.ordinal, e.turn_id, e.type, e.body, e.at
 FROM threads t JOIN thread_entries e ON e.thread_id = t.thread_id
-WHERE t.root_id = :root_id AND e.type = 'collab' ORDER BY e.at DESC, e.thread_id DESC, e.ordinal DESC LIMIT :count;
+WHERE t.root_id = :root_id AND e.type = 'collab'
+    AND (CAST(:workspace_id AS TEXT) IS NULL OR t.workspace_id = :workspace_id)
+ORDER BY e.at DESC, e.thread_id DESC, e.ordinal DESC LIMIT :count;
 
 -- name: thread_mail_of_tree
--- the last letters to threads of a tree, newest first
+-- the last letters to threads of a tree, or those to and from threads of a workspace, newest first
 SELECT m.mail_id, m.receiver_id, m.author_id, m.author, m.seq, m.type, m.wakes, m.text, m.key, m.state, m.turn_id,
     m.sent_at
 FROM threads t JOIN thread_mail m ON m.receiver_id = t.thread_id
-WHERE t.root_id = :root_id ORDER BY m.sent_at DESC, m.receiver_id DESC, m.seq DESC LIMIT :count;
+LEFT JOIN threads w ON w.thread_id = m.author_id
+WHERE t.root_id = :root_id
+    AND (CAST(:workspace_id AS TEXT) IS NULL OR t.workspace_id = :workspace_id OR w.workspace_id = :workspace_id)
+ORDER BY m.sent_at DESC, m.receiver_id DESC, m.seq DESC LIMIT :count;
 
 -- name: thread_entry_by_key
 -- a line that was added under a key

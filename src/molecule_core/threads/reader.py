@@ -115,17 +115,22 @@ class ThreadReader:
         members = {name: getattr(item, name) for name in ThreadItem.__struct_fields__}
         return ThreadView(**members, base_instructions=await self._base_text(thread), layers=layers)
 
-    async def shown_tree(self, thread: Thread) -> TreeView:
-        """All threads of its tree, and what they use."""
+    async def shown_tree(self, thread: Thread, workspace_id: str | None) -> TreeView:
+        """The threads of its tree, only those of a workspace if one is named, and what all of them use."""
         tree = await self.tree(thread.root_id)
         below = [each for each in tree if each.thread_id != thread.root_id]
         tokens = sum(each.tokens for each in tree)
-        shown = [item_of(each, flags_of(each, tree), tree_tokens=tokens) for each in tree]
+        shown = [
+            item_of(each, flags_of(each, tree), tree_tokens=tokens)
+            for each in tree
+            if each.workspace_id == (workspace_id or each.workspace_id)
+        ]
         return TreeView(shown, sum(each.open for each in below), len(below), tokens)
 
-    async def collab(self, root_id: str) -> CollabPage:
-        """What the agents of a tree asked and wrote each other last."""
-        wish = {"root_id": root_id, "count": self._limits.thread_rows}
+    async def collab(self, root_id: str, workspace_id: str | None) -> CollabPage:
+        """What the agents of a tree asked and wrote each other last; if a workspace is named, what its own asked, and
+        letters to and from those."""
+        wish = {"root_id": root_id, "workspace_id": workspace_id, "count": self._limits.thread_rows}
         calls = [Line(*row) for row in await self._store.rows("thread_calls_of_tree", wish)]
         mail = [Mail.of(row) for row in await self._store.rows("thread_mail_of_tree", wish)]
         return CollabPage([line_item(each) for each in reversed(calls)], [mail_item(each) for each in reversed(mail)])
