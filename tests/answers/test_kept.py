@@ -1,4 +1,4 @@
-"""What is owed is kept as long as somebody watches for the answer, however old it is, and goes once all could see it."""
+"""What is owed is kept as long as it can become overdue, however old it is, and goes once all could see it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Retention of messages: what is old and handled, or old and a workspace's own, goes.
 
-What stays however old it is: what was not handled yet or may still become overdue, and of each workspace the newest row,
-the newest of its inbox and the newest of its chat, from which numbers, cursors and lists go on.
+What stays however old it is: what was not handled yet or may still become overdue, and of each workspace the newest
+row, the newest of its inbox and the newest of its chat, from which numbers, cursors and lists go on.
 """
 
 from collections.abc import AsyncIterator, Generator, Sequence
