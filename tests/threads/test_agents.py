@@ -153,6 +153,21 @@ async def test_waits_time_out_lose_sources_and_refuse_with_an_end_of_their_own(h
     ]
 
 
+@requirement("TH9")
+async def test_no_other_call_takes_the_name_of_a_wait_that_goes_on(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread = await house.starts(ops, input="Go")
+    child = await spawned(house, ops.api, thread, "one")
+    waiting = asyncio.ensure_future(act(ops.api, thread, "wait", "w", targets=["one"], timeout=60))
+    await house.until_it_waits(thread, "w")
+    for verb, wish in (("send", {"message": "Well?"}), ("close", {})):
+        assert await code(act(ops.api, thread, verb, "w", target="one", **wish)) == (422, "invalid_field")
+    assert [each for each in calls(await house.log(thread)) if each[1] == "w"] == [("wait", "w", "inProgress")]
+    await Engine(ops.api, child).works("done")
+    assert [each["outcome"] for each in (await waiting)["agents"]] == ["ended"]
+    assert (await act(ops.api, thread, "send", "other", target="one", message="Well?"))["status"] == "completed"
+
+
 @requirement("TH6", "TH9")
 async def test_limits_hold_for_many_spawns_at_once_and_name_what_to_do(
     engine: Kind, place: str, tmp_path: Path, clock: FakeClock

@@ -161,6 +161,20 @@ async def test_one_engine_at_a_time_and_an_interrupt_holds_at_once(house: House)
     assert (await two.claim())["generation"] == 2
 
 
+@requirement("TH21", "TH9")
+async def test_a_key_of_a_cost_is_as_short_as_any_id_of_a_client(house: House) -> None:
+    """Longer ones are refused here: of some stores no index takes them."""
+    engine = Engine(house.person, await house.starts(await house.server.seat("Ops"), input="Go"))
+    await engine.claim()
+    await engine.begin()
+    usage = {"type": "usage", "input": 1, "output": 1}
+    for length in (129, 9_000):
+        assert await code(engine.adds({**usage, "record_key": "\U0001f331" * length})) == (422, "invalid_field")
+    for _ in range(2):
+        await engine.adds({**usage, "record_key": "\U0001f331" * 128})
+    assert (await house.reads({"thread_id": engine.id}))["tokens_used"] == 2
+
+
 @requirement("TH8")
 async def test_a_wait_for_an_agent_that_goes_is_an_error_and_no_end(house: House) -> None:
     ops = await house.server.seat("Ops")

@@ -12,6 +12,7 @@ from molecule_core.ground.text import clean_line
 from molecule_core.org.reader import OrgReader
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.threads.turning import EngineWriter
+from molecule_core.wire.threadlog import Usage
 from molecule_core.wire.threads import (
     Append,
     Appended,
@@ -102,6 +103,8 @@ class EngineEdge:
         for each in said.entries:
             if len(msgspec.json.encode(each)) > self._limits.thread_entry_bytes:
                 raise InvalidField(reason=f"an entry has more than {self._limits.thread_entry_bytes} bytes; cut it")
+            if isinstance(each, Usage) and len(each.record_key) > self._limits.id_length:
+                raise InvalidField(reason=f"record_key must be at most {self._limits.id_length} characters")
         return json_answer(await self._writer.append(thread, said))
 
     async def end(self, call: Call) -> Answer:

@@ -141,7 +141,7 @@ class Followers(Protocol):
 
 
 class Conflict(Exception):
-    """The group broke a constraint or left a number unused; each command is replayed alone."""
+    """The group broke a constraint, wrote what does not fit or left a number unused; each command is replayed alone."""
 
 
 class Store(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from molecule_core.ground.clock import Clock
-from molecule_core.ground.errors import MayNotTalk, MoleculeError, NotFound
+from molecule_core.ground.errors import InvalidField, MayNotTalk, MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import ThreadMeter
 from molecule_core.ground.refusals import NoSuchAgent
@@ -39,14 +39,17 @@ class Calls:
         self._limits = limits
 
     async def run(self, thread: Thread, tool: AgentTool, asked: AgentCall, deed: Deed) -> Collab:
-        """A call from its begin to its end. A refusal is raised, and stands in the log as a failed end. Raises
-        NotFound, StaleGeneration, and what the deed raises."""
+        """A call from its begin to its end. A refusal is raised, and stands in the log as a failed end; but not that of
+        a call whose name a wait has that goes on. Raises NotFound, StaleGeneration, InvalidField, and what the deed
+        raises."""
 
         def decide() -> Decision[Collab]:
             change, row = yield from self.caller(thread, asked)
             known = yield from call_of(row, f"end:{asked.call_id}")
             if known is not None:
                 return WriteSet(known)
+            if (yield from call_of(row, f"begin:{asked.call_id}")) is not None:
+                raise InvalidField(reason="call_id is that of a wait that goes on; give each call its own")
             begun = self.begin(change, row, tool, asked)
             try:
                 ended = yield from deed(change, row, begun)
