@@ -216,6 +216,35 @@ async def test_a_person_steers_and_stops_a_turn_while_the_model_thinks(server: R
             at.gate.set()
 
 
+@requirement("AR3", "TH8")
+async def test_what_a_person_says_while_the_model_thinks_ends_the_wait_that_the_model_then_asks_for(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    idle = await server.seat("Idle", parent_id=seat.id)
+    watch = Watcher(seat)
+    spawn = {"task_name": "masts", "message": "Count masts.", "workspace_id": idle.id}
+    wait = {"targets": ["masts"], "timeout": 3600}
+    async with endpoint() as at:
+
+        def plan(_: Asked) -> Reply:
+            if len(at.asked) == 1:
+                at.gate = asyncio.Event()
+                return Reply(calls=(("c1", "spawn_agent", spawn), ("c2", "list_peers", {})))
+            return Reply(calls=(("c3", "list_peers", {}), ("c4", "wait_agent", wait))) if len(at.asked) == 2 else DONE
+
+        at.answers = [plan]
+        await asked(person, seat, "Count masts")
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            await life_until(at, 2)
+            (thread,) = await watch.all()
+            taken = await person.post(f"/threads/{thread['thread_id']}/turns", {"input": "No, come back"})
+            assert taken["joined"] and at.gate is not None
+            at.gate.set()
+            await watch.rests()
+        assert "there is new input from the user" in texts(at.asked[2]) and "No, come back" in texts(at.asked[2])
+
+
 @requirement("AR5")
 async def test_a_rule_of_the_agents_own_asks_a_person_before_the_act_and_the_act_is_what_was_approved(
     server: Running, tmp_path: Path

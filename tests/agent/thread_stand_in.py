@@ -95,7 +95,14 @@ class StandIn:
         return self.lines[after : after + limit]
 
     async def append(
-        self, thread_id: str, turn_id: str, generation: int, entries: Sequence[dict[str, Any]], *, key: str
+        self,
+        thread_id: str,
+        turn_id: str,
+        generation: int,
+        entries: Sequence[dict[str, Any]],
+        *,
+        key: str,
+        seen: int | None = None,
     ) -> Appended:
         self._check(generation)
         stop = None if self.turn is not None and self.turn.turn_id == turn_id else "interrupted"

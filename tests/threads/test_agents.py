@@ -13,7 +13,7 @@ from tests.engines import Engine as Kind
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
 from tests.running import UNHURRIED, running
-from tests.threads.house import Engine, House, Item, code, turn
+from tests.threads.house import Engine, House, Item, code, said, turn
 
 
 async def act(api: Api, thread: Item, verb: str, call_id: str, **body: Any) -> Item:
@@ -151,6 +151,28 @@ async def test_waits_time_out_lose_sources_and_refuse_with_an_end_of_their_own(h
         ("w2", "completed"),
         ("w3", "completed"),
     ]
+
+
+@requirement("TH8")
+async def test_what_came_after_an_engine_had_read_ends_its_wait_however_much_it_has_added_since(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread = await house.starts(ops, input="Go")
+    lead = Engine(ops.api, thread)
+    await lead.claim()
+    read = (await lead.begin())["last_ordinal"]
+    await spawned(house, ops.api, thread, "one")
+    assert (await turn(house.person, thread, "Stop"))["joined"]
+    for text in ("well", "so"):
+        news = (await lead.adds(said(text), seen=read))["news"]
+        assert [each["type"] for each in news if each["type"] != "collab"] == ["user_message"]
+    call = await act(ops.api, thread, "wait", "w1", targets=["one"], timeout=3600)
+    assert (call["status"], call["reason"]) == ("interrupted", "there is new input from the user")
+    # Nobody has read what is yet to come.
+    await lead.adds(seen=read + 1_000)
+    waiting = asyncio.ensure_future(act(ops.api, thread, "wait", "w2", targets=["one"], timeout=3600))
+    await house.until_it_waits(thread, "w2")
+    await turn(house.person, thread, "And stop again")
+    assert (await waiting)["reason"] == "there is new input from the user"
 
 
 @requirement("TH9")

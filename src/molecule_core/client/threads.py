@@ -111,10 +111,18 @@ class Threads:
         await self._api.post(_of(thread_id, "turns", turn_id, "begin"), {"generation": generation})
 
     async def append(
-        self, thread_id: str, turn_id: str, generation: int, entries: Sequence[dict[str, Any]], *, key: str
+        self,
+        thread_id: str,
+        turn_id: str,
+        generation: int,
+        entries: Sequence[dict[str, Any]],
+        *,
+        key: str,
+        seen: int | None = None,
     ) -> Appended:
-        """Appends to the log and keeps the thread; none: only keeps it. The same key appends once."""
-        body = {"generation": generation, "turn_id": turn_id, "entries": list(entries), "key": key}
+        """Appends to the log and keeps the thread; none: only keeps it. The same key appends once. `seen`: up to where
+        the model was shown the log."""
+        body = {"generation": generation, "turn_id": turn_id, "entries": list(entries), "key": key, "seen": seen}
         return _shaped(await self._api.post(_of(thread_id, "entries"), body), Appended)
 
     async def end(self, thread_id: str, turn_id: str, generation: int, **how: Any) -> None:

@@ -4,7 +4,7 @@ Whoever shows an old generation writes nothing. Above: the edges. Below: acts, s
 """
 
 from collections.abc import Callable, Generator
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import InvalidField, NotFound
@@ -22,6 +22,8 @@ from molecule_core.wire.threads import Append, Appended, Claim, EndTurn, OpenTur
 
 # So often an engine is noted in the time in which it is counted on.
 _NOTES = 4
+# What engines add themselves: no news to them.
+_OWN = frozenset(each.__struct_config__.tag for each in get_args(log.EngineEntry))
 NOT_BEGUN = -1
 """What `seen` is until the engine that holds a thread has begun a turn."""
 
@@ -159,7 +161,7 @@ class EngineWriter:
             is_known = key is not None and bool(
                 (yield Read("thread_entry_by_key", {"thread_id": row.thread_id, "key": key}))
             )
-            told = row.seen if said.seen is None else said.seen
+            told = row.seen if said.seen is None else min(said.seen, row.last_ordinal)
             news = yield from self._news(row, told)
             tokens = yield from tree_tokens(row)
             stop = rules.stop_of(row, said.turn_id, tokens, self._limits)
@@ -168,8 +170,9 @@ class EngineWriter:
                 after = change.of(row.thread_id)
                 stop = rules.stop_of(after, said.turn_id, tokens + after.tokens - row.tokens, self._limits)
             last = change.of(row.thread_id).last_ordinal
-            # Who has begun nothing since it claimed has been shown nothing, and is shown nothing by this.
-            seen = NOT_BEGUN if told == NOT_BEGUN else last
+            # Who has begun nothing since it claimed has been shown nothing, and is shown nothing by this. Who says up to
+            # where it has read has read no more yet: what has come since ends a wait that it begins now.
+            seen = NOT_BEGUN if row.seen == NOT_BEGUN else last if said.seen is None else told
             change.put(row.thread_id, seen=seen, owner_until=self._until(change))
             return change.written(Appended(last, [line_item(each) for each in news], stop))
 
@@ -179,7 +182,8 @@ class EngineWriter:
         if told in (NOT_BEGUN, row.last_ordinal):
             return []
         wish = {"thread_id": row.thread_id, "after": told, "upto": row.last_ordinal, "count": self._limits.thread_rows}
-        return [Line(*each) for each in (yield Read("thread_entries_after", wish))]
+        lines = [Line(*each) for each in (yield Read("thread_entries_after", wish))]
+        return [each for each in lines if each.type not in _OWN]
 
     def _added(self, change: Change, row: Thread, said: Append, key: str | None) -> Generator[Step, Any, None]:
         if any(isinstance(each, log.StatusNote) for each in said.entries):

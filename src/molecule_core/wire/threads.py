@@ -265,8 +265,9 @@ class Begin(Struct, frozen=True):
 
 
 class Append(Struct, frozen=True, kw_only=True):
-    """What an engine adds to the log. None at all: it only renews its claim and asks for news. `seen`: up to where it
-    has read; `key`: the same again is added once."""
+    """What an engine adds to the log. None at all: it only renews its claim and asks for news. `seen`: up to where its
+    model was shown the log (left out: all that is there now and in `news`); a wait ends at once if the user has said
+    something behind that. `key`: the same again is added once."""
 
     generation: int
     turn_id: str

@@ -181,6 +181,7 @@ class _Life:
     # -- asking the model ----------------------------------------------------------------------------------------------
 
     async def _sample(self, turn: Turn, sight: Sight) -> Turn:
+        self._log.seen = sight.last_ordinal
         answer = await self._asked(sight, may_call=True)
         taken = {each.call_id for each in sight.items if each.call_id is not None}
         entries = self._hands.sampler.entries(answer, taken)

@@ -24,7 +24,8 @@ class Stopped(Exception):
 
 
 class Log:
-    """A thread under one claim, in one turn. `stop`: why the turn is to end, as soon as that is known."""
+    """A thread under one claim, in one turn. `stop`: why the turn is to end, as soon as that is known; `seen`: up to
+    where the model was shown the log last, told with all that is appended from then on."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Log:
         self.turn_id = turn_id
         self.generation = generation
         self.stop: str | None = None
+        self.seen: int | None = None
         self._threads = threads
         self._patience = patience
         self._ids = ids
@@ -50,7 +52,9 @@ class Log:
         """Appends once, however often it is tried; none: only keeps the claim. Raises ApiError."""
         key = self._ids.new()
         told = await self._patience.answer(
-            lambda: self._threads.append(self.thread_id, self.turn_id, self.generation, entries, key=key)
+            lambda: self._threads.append(
+                self.thread_id, self.turn_id, self.generation, entries, key=key, seen=self.seen
+            )
         )
         self.stop = told.stop or self.stop
 
