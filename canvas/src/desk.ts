@@ -4,6 +4,7 @@
 import { Api, NoAnswer, Refusal, wordsOf } from "./live/api";
 import { Approving } from "./live/approving";
 import { Connection } from "./live/connection";
+import { newId } from "./live/ids";
 import { MissedWork } from "./live/missedwork";
 import { ReadMarks } from "./live/readmarks";
 import { Tabs, type Word } from "./live/tabs";
@@ -130,18 +131,18 @@ export class Desk {
     return this.session.user.role !== "viewer";
   }
 
-  /** Sends words, and the files that were chosen for this chat. */
-  async write(workspaceId: string, words: string): Promise<void> {
-    const clientId = crypto.randomUUID();
+  /** Sends words, and the files that were chosen for this chat. When it returns, they are kept until the server has them. */
+  write(workspaceId: string, words: string): Promise<void> {
+    const clientId = newId();
     const held = this.chosen.take(workspaceId);
     this.uploads.hold(clientId, held);
     const files = held.map(({ name, size, type }) => ({ name: nameText(name), size, uri: null, type }));
-    await this.outbox.write({ workspaceId, words, files }, new Date().toISOString(), clientId);
+    return this.outbox.write({ workspaceId, words, files }, new Date().toISOString(), clientId);
   }
 
   /** Chooses an option of an agent's question: a message with its words. */
-  async choose(workspaceId: string, words: string, choice: Choice): Promise<void> {
-    await this.outbox.write({ workspaceId, words, choice }, new Date().toISOString(), crypto.randomUUID());
+  choose(workspaceId: string, words: string, choice: Choice): Promise<void> {
+    return this.outbox.write({ workspaceId, words, choice }, new Date().toISOString(), newId());
   }
 
   discard(clientId: string): void {

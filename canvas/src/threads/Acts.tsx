@@ -3,6 +3,7 @@
 
 import { useId, useState, type FormEvent } from "react";
 import { useApp, useDesk } from "../app";
+import { newId } from "../live/ids";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import type { ThreadItem, ThreadView } from "../wire";
@@ -104,7 +105,7 @@ function GoOnDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resu
   const { api } = useDesk();
   const { router } = useApp();
   const [wish, setWish] = useState({ nickname: "", position: "", model: "", effort: "", base_instructions: "" });
-  const [key] = useState(() => crypto.randomUUID());
+  const [key] = useState(newId);
   const deed = useDeed();
   const field = (name: keyof typeof wish) => ({ value: wish[name], onChange: (next: string) => setWish({ ...wish, [name]: next }) });
   const submit = (event: FormEvent): void => {

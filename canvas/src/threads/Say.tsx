@@ -3,6 +3,7 @@
 
 import { useId, useRef, useState, type KeyboardEvent } from "react";
 import { useDesk, useSettings } from "../app";
+import { newId } from "../live/ids";
 import { Button } from "../parts/Button";
 import type { ThreadItem, TurnTaken } from "../wire";
 import { DeedProblem, useDeed } from "../views/useDeed";
@@ -30,7 +31,7 @@ export function Say({ thread }: { thread: ThreadItem }) {
   const send = (mode: Mode): void => {
     if (words.trim() === "" || deed.busy || closed) return;
     const what = `${mode} ${words}`;
-    if (sent.current.what !== what) sent.current = { what, key: crypto.randomUUID() };
+    if (sent.current.what !== what) sent.current = { what, key: newId() };
     const expected = mode === "steer" ? { expected_turn_id: turn_id } : {};
     deed.run(
       () => api.ask<TurnTaken>("POST", pathOf(thread_id, "/turns"), { input: words, mode, key: sent.current.key, ...expected }),

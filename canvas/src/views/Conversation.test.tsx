@@ -86,6 +86,22 @@ test("what could not be sent is kept with its text, and can be sent again or dis
   expect(bodies()).toHaveLength(1);
 });
 
+test("words that could not even be kept for sending stay in their field", async () => {
+  const made = bench().load();
+  vi.stubGlobal("crypto", {});
+  const faults: ErrorEvent[] = [];
+  window.addEventListener("error", (event) => {
+    event.preventDefault();
+    faults.push(event);
+  }, { once: true });
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  await type("do not lose me");
+  expect(field()).toHaveProperty("value", "do not lose me");
+  expect(made.desk.drafts.read("a")).toBe("do not lose me");
+  expect(faults).toHaveLength(1);
+});
+
 test("a refusal is told in the server's words", async () => {
   const made = bench().load();
   vi.spyOn(made.api, "send").mockRejectedValue(new Refusal(429, "inbox_full", "The inbox of Agent a is full."));
