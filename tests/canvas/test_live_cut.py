@@ -126,6 +126,41 @@ async def test_after_a_cut_too_long_to_resume_the_page_reads_everything_anew_and
         await desk.close()
 
 
+@requirement("C1")
+async def test_a_chat_that_went_on_before_it_is_opened_after_a_long_cut_hides_nothing(
+    browser: Browser, tmp_path: Path, wire: Wire
+) -> None:
+    place = str(tmp_path / "molecule.db")
+    async with running("sqlite", place, tmp_path, limits=Limits(resume_events=10)) as server:
+        stage = Stage(server)
+        await stage.add("Lead")
+        await stage.add("Writer", "Lead")
+        desk = Desk(browser, stage)
+        page = await connected(desk, wire, chat_path(stage, "Writer"))
+        chat = Chat(page, "Writer")
+        said = ["before the cut", *(f"while cut {number:02}" for number in range(55)), "after the cut"]
+        await stage.say("Writer", said[0])
+        await chat.shows(said[0])
+        chats = page.get_by_role("region", name="Conversations")
+        await chats.get_by_role("link", name="Lead").click()
+        await wire.cut()
+        for words in said[1:-1]:
+            await stage.say("Writer", words)
+        async with page.expect_response("**/snapshot"):
+            wire.mend()
+        await expect(chats.get_by_role("link", name="Writer")).to_contain_text("55 unread")
+        await stage.say("Writer", said[-1])
+        await expect(chats.get_by_role("link", name="Writer")).to_contain_text("56 unread")
+        await chats.get_by_role("link", name="Writer").click()
+        await chat.shows(said[-1], said[-2])
+        shown = await chat.texts()
+        assert shown == said[-len(shown) :]
+        await page.get_by_role("button", name="Older messages").click()
+        await chat.shows(said[0])
+        assert await chat.texts() == said
+        await desk.close()
+
+
 @requirement("C3")
 async def test_a_frame_that_does_not_fit_causes_one_resume_and_touches_nothing(desk: Desk, wire: Wire) -> None:
     page = await connected(desk, wire, chat_path(desk.stage, "Lead"))

@@ -119,7 +119,8 @@ export function withLine(chat: Chat | undefined, line: Line): Chat {
 }
 
 function withLines(chat: Chat, lines: readonly Line[]): Chat {
-  return { ...chat, lines: chat.loaded ? lines : lines.slice(-MOST_UNOPENED) };
+  const kept = chat.loaded ? lines : lines.slice(-MOST_UNOPENED);
+  return { ...chat, lines: kept, reachedEnd: chat.reachedEnd && kept.length === lines.length };
 }
 
 function holds(chat: Chat, line: Line): boolean {
@@ -152,9 +153,10 @@ export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, 
   );
   const ids = new Set(lines.map((line) => line.id));
   const lastOfPage = lines.at(-1)?.seq ?? 0;
-  const touches = known.loaded || known.lines.some((line) => ids.has(line.id));
-  const kept = touches ? known.lines : known.lines.filter((line) => line.seq > lastOfPage);
-  const isRead = (line: Line): boolean => line.toldBy <= since && (isNewest || line.seq <= lastOfPage) && line.seq >= (reachedEnd ? 0 : (lines[0]?.seq ?? 0));
+  const firstOfPage = lines[0]?.seq ?? 0;
+  const touches = known.loaded || known.lines.some((line) => line.seq <= (known.holeAfter ?? Infinity) && ids.has(line.id));
+  const kept = touches ? known.lines : known.lines.filter((line) => line.seq >= firstOfPage);
+  const isRead = (line: Line): boolean => line.toldBy <= since && (isNewest || line.seq <= lastOfPage) && line.seq >= (reachedEnd ? 0 : firstOfPage);
   // A line that the page should have and has not is gone; there is nothing more to read of it.
   const rest = kept.map((line) => (line.whole || !isRead(line) ? line : { ...line, whole: true }));
   const all = merge(rest, lines, since);
@@ -169,6 +171,7 @@ export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, 
     last: newest !== undefined && newest.seq > told ? headOf(newest) : known.last,
     lines: all,
     loaded: known.loaded || isNewest,
+    holeAfter: isNewest ? null : known.holeAfter,
     reachedEnd: pageIsOldest ? reachedEnd : known.reachedEnd,
   };
 }

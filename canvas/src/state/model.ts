@@ -91,6 +91,8 @@ export interface Chat {
   lines: readonly Line[];
   /** The newest page was read, so that `lines` has no hole up to its end. */
   loaded: boolean;
+  /** Behind the line of this number some may be missing, whatever came since; null: nowhere. */
+  holeAfter: number | null;
   /** Nothing older than `lines` exists. */
   reachedEnd: boolean;
 }
@@ -133,6 +135,7 @@ export const EMPTY_CHAT: Chat = {
   last: null,
   lines: [],
   loaded: false,
+  holeAfter: null,
   reachedEnd: false,
 };
 

@@ -54,7 +54,7 @@ function chatsOf(snapshot: Snapshot, known: State | null): ReadonlyMap<string, C
   // Where nobody said anything there may be delegations, of which a snapshot says nothing.
   for (const { id } of snapshot.workspaces) {
     const chat = known?.chats.get(id);
-    if (chat !== undefined && chat.last === null && !chats.has(id)) chats.set(id, { ...chat, loaded: false });
+    if (chat !== undefined && chat.last === null && !chats.has(id)) chats.set(id, { ...chat, ...cutOff(chat) });
   }
   return chats;
 }
@@ -68,11 +68,17 @@ function chatOf(chat: SnapshotChat, known: Chat | undefined): Chat {
     ...known,
     lines: lines.map((line) => (isOver(line) ? line : { ...line, whole: false })),
     // What happened meanwhile to messages on their way, and what was delegated and has ended, is only in the pages.
-    loaded: false,
+    ...cutOff(known ?? EMPTY_CHAT),
     unread: chat.unread,
     readSeq: chat.read_seq,
     last: headOf({ id, author, text: content, at: timestamp, seq }),
   };
+}
+
+/** Of two holes the first one counts: a page that reaches lines before it covers both. Where no line was, it is at the
+ * beginning. */
+function cutOff({ lines, holeAfter, reachedEnd }: Chat): Pick<Chat, "loaded" | "holeAfter" | "reachedEnd"> {
+  return { loaded: false, holeAfter: holeAfter ?? lines.at(-1)?.seq ?? null, reachedEnd: reachedEnd && lines.length > 0 };
 }
 
 function isOver({ obligation, whole }: Line): boolean {
