@@ -128,3 +128,12 @@ test("whatever is cut off, read anew, said and opened: an opened chat has no hol
     { numRuns: 400 },
   );
 });
+
+test("a message that a snapshot counted already is not counted again by its event", () => {
+  const talk = new Talk().say(2);
+  const snapshot = talk.server.snapshot();
+  talk.state = applySnapshot(null, { ...snapshot, as_of: snapshot.as_of - 1 });
+  talk.hear();
+  expect(talk.chat).toMatchObject({ unread: 2 });
+  expect(talk.say(1).hear().chat).toMatchObject({ unread: 3 });
+});

@@ -109,7 +109,7 @@ function attachment(value: unknown): Attachment {
 export function withLine(chat: Chat | undefined, line: Line): Chat {
   const known = chat ?? EMPTY_CHAT;
   if (!isSaid(line)) return withLines(known, merge(known.lines, [line], EVENT));
-  const unreadNow = line.author === "agent" && line.seq > known.readSeq && !holds(known, line);
+  const unreadNow = line.author === "agent" && line.seq > Math.max(known.readSeq, known.countedSeq) && !holds(known, line);
   const lines = merge(known.lines, [line], EVENT);
   return {
     ...withLines(known, lines),

@@ -87,6 +87,8 @@ export interface Attachment {
 export interface Chat {
   unread: number;
   readSeq: number;
+  /** What the snapshot has counted in `unread` goes up to here. */
+  countedSeq: number;
   last: Pick<Said, "id" | "author" | "text" | "at" | "seq"> | null;
   lines: readonly Line[];
   /** The newest page was read, so that `lines` has no hole up to its end. */
@@ -132,6 +134,7 @@ export const MOST_UNREAD = 100;
 export const EMPTY_CHAT: Chat = {
   unread: 0,
   readSeq: 0,
+  countedSeq: 0,
   last: null,
   lines: [],
   loaded: false,

@@ -71,6 +71,8 @@ function chatOf(chat: SnapshotChat, known: Chat | undefined): Chat {
     ...cutOff(known ?? EMPTY_CHAT),
     unread: chat.unread,
     readSeq: chat.read_seq,
+    // It may tell of more than its place in the journal: events of that come yet.
+    countedSeq: seq,
     last: headOf({ id, author, text: content, at: timestamp, seq }),
   };
 }

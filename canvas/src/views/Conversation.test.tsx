@@ -30,7 +30,7 @@ async function type(words: string, key: Partial<KeyboardEventInit> = {}): Promis
 
 test("bubbles made from history are the bubbles made live", async () => {
   const live = bench().load();
-  live.desk.data.update((state) => state && { ...state, chats: new Map([["a", { unread: 0, readSeq: 99, last: null, lines: [], loaded: true, holeAfter: null, reachedEnd: true }]]) });
+  live.desk.data.update((state) => state && { ...state, chats: new Map([["a", { unread: 0, readSeq: 99, countedSeq: 0, last: null, lines: [], loaded: true, holeAfter: null, reachedEnd: true }]]) });
   const first = live.show(<Conversation workspaceId="a" />);
   for (const each of TALK) live.server.do({ ...each, id: "a" });
   live.deliver();
