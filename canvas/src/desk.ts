@@ -7,6 +7,7 @@ import { Connection } from "./live/connection";
 import { newId } from "./live/ids";
 import { MissedWork } from "./live/missedwork";
 import { ReadMarks } from "./live/readmarks";
+import { Stuck } from "./live/stuck";
 import { Tabs, type Word } from "./live/tabs";
 import { partOf } from "./state/answering";
 import { applyAll } from "./state/apply";
@@ -18,7 +19,7 @@ import { foldsStore, type Folds } from "./state/folds";
 import { EMPTY_CHAT, type Chat, type Choice, type Line, type State } from "./state/model";
 import { ChosenFiles } from "./state/chosen";
 import { Outbox, type SendResult, type Unsent } from "./state/outbox";
-import { changesProblems, NO_PROBLEMS, type Problems } from "./state/problems";
+import { changesProblems } from "./state/problems";
 import { seatedUnder } from "./state/seating";
 import { seenStore, type Seen } from "./state/seen";
 import { applySnapshot } from "./state/snapshot";
@@ -51,7 +52,7 @@ export class Desk {
   /** Why the organisation could not be read, until it could. */
   readonly problem: Store<string | null> = createStore<string | null>(null);
   /** What is stuck; read again when an event says that it changed. */
-  readonly stuck: Store<Problems> = createStore<Problems>(NO_PROBLEMS);
+  readonly stuck: Stuck;
   /** Counts the changes of who belongs to the organisation. */
   readonly peopleChanges: Store<number> = createStore(0);
   /** Counts the changes of instruction templates. */
@@ -74,7 +75,6 @@ export class Desk {
   readonly seen: Seen;
   private readonly tabs: Tabs;
   private readonly owner: string;
-  private stuckReading: "no" | "yes" | "again" = "no";
   private readonly reading = new Map<string, Promise<void>>();
   private readonly marks: ReadMarks;
   private readonly missedWork: MissedWork;
@@ -98,6 +98,7 @@ export class Desk {
     this.seen = seenStore(vault, owner);
     this.marks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
     this.missedWork = new MissedWork(api, session.org.id, this.data);
+    this.stuck = new Stuck(() => api.problems(session.org.id), Date.now);
     this.approving = new Approving({ api, orgId: session.org.id, data: this.data, undo: this.undo });
     this.tabs = new Tabs((word) => this.hear(word, onLogOut));
     this.connection = new Connection({
@@ -123,6 +124,7 @@ export class Desk {
     window.removeEventListener("pagehide", this.tellLast);
     this.connection.stop();
     this.marks.stop();
+    this.stuck.stop();
     this.approving.stop();
     this.tabs.close();
   }
@@ -264,7 +266,7 @@ export class Desk {
     this.countBuilds([""]);
     this.threadNews.set([]);
     void this.outbox.retryHeldUp();
-    void this.readStuck();
+    void this.stuck.read();
     void this.approving.readWaiting(Date.now);
     void this.missedWork.read();
     this.marks.retry();
@@ -318,7 +320,7 @@ export class Desk {
     if (state !== null) this.data.set(this.withAttended(applyAll(state, frames)));
     const own = frames.map((frame) => frame.client_id).filter((id) => id !== undefined);
     if (own.length > 0) this.outbox.settle(new Set(own));
-    if (frames.some((frame) => changesProblems(frame, this.stuck.get()))) void this.readStuck();
+    if (frames.some((frame) => changesProblems(frame, this.stuck.all.get()))) void this.stuck.read();
     if (frames.some((frame) => frame.event === "PEOPLE_CHANGED")) this.peopleChanges.update((count) => count + 1);
     this.countBuilds(frames.filter((frame) => frame.event === "PROMPT_BUILT").map((frame) => frame.workspace_id));
     const threads = frames.filter((frame) => /^(THREAD|TURN)_/.test(frame.event));
@@ -328,25 +330,6 @@ export class Desk {
 
   private countBuilds(of: readonly string[]): void {
     if (of.length > 0) this.promptBuilds.update((all) => new Map([...all, ...of.map((id) => [id, (all.get(id) ?? 0) + 1] as const)]));
-  }
-
-  /** One reading at a time; what changes meanwhile is read once more after it. A failed one is made up for by the next
-   * connection. */
-  async readStuck(): Promise<void> {
-    if (this.stuckReading !== "no") {
-      this.stuckReading = "again";
-      return;
-    }
-    do {
-      this.stuckReading = "yes";
-      const read = await this.api.problems(this.session.org.id).catch(() => null);
-      if (read !== null) this.stuck.set(read);
-    } while (this.isReadingAgain());
-    this.stuckReading = "no";
-  }
-
-  private isReadingAgain(): boolean {
-    return this.stuckReading === "again";
   }
 
   /** What is read as it is shown never counts as unread, not even for one paint. */

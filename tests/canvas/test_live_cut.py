@@ -9,7 +9,7 @@ from molecule_core.ground.limits import Limits
 from tests.canvas.chat import Chat, chat_path
 from tests.canvas.desk import Desk
 from tests.canvas.stage import Stage
-from tests.canvas.watching import is_marked, mark, note_touches, story, touches
+from tests.canvas.watching import PRESS_IF_THERE, is_marked, mark, note_touches, story, touches
 from tests.canvas.wire import Wire
 from tests.requirements import requirement
 from tests.running import running
@@ -19,7 +19,6 @@ RESUMED_MS = 2_000
 BANNER_MS = 3_000
 RECOVERED_MS = 1_000
 MOST_RESUMES = 3
-PRESS_IF_THERE = "words => [...document.querySelectorAll('button')].find(each => each.textContent === words)?.click()"
 
 
 @pytest.fixture

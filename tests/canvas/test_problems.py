@@ -8,8 +8,11 @@ from molecule_core.client.api import Api
 from tests.canvas.chat import chat_path
 from tests.canvas.desk import Desk
 from tests.canvas.stage import Stage
+from tests.canvas.watching import PRESS_IF_THERE
 from tests.journeys.loops import frozen_chain
 from tests.requirements import requirement
+
+POLICY = {"content-security-policy": "default-src 'none'"}
 
 
 async def give_up(stage: Stage, name: str, text: str) -> str:
@@ -51,6 +54,25 @@ async def test_a_dead_letter_is_sent_again_from_the_page_and_arrives(desk: Desk)
     (arrived,) = await seat.api.claim(seat.id, wait=5)
     assert arrived["id"] == sent
     assert await ticks_of(stage.admin, seat.id, sent) == ["stored", "dead", "handed_over"]
+
+
+@requirement("M21")
+async def test_nothing_is_called_well_while_the_lists_cannot_be_read(desk: Desk) -> None:
+    desk.forgiven.append("status of 503")
+    context = await desk.context()
+    refused = {"error": "The server is busy.", "code": "BUSY"}
+    await context.route("**/dead-letters*", lambda route: route.fulfill(status=503, json=refused, headers=POLICY))
+    page = await desk.enter(context, "/app/problems")
+    strip = page.get_by_role("region", name="Needs you")
+    await expect(page.get_by_role("heading", name="What is stuck could not be read")).to_be_visible()
+    await expect(page.get_by_role("main")).to_contain_text("The server is busy.")
+    await expect(strip).to_contain_text("What needs you could not be read")
+    await give_up(desk.stage, "Reader", "too late")
+    await context.unroute("**/dead-letters*")
+    await page.evaluate(PRESS_IF_THERE, "Try again")  # it may have tried by itself in that moment
+    await expect(page.get_by_role("region", name="Not delivered")).to_contain_text("too late")
+    await expect(strip).to_contain_text("1 not delivered")
+    await expect(page.get_by_text("could not be read")).to_have_count(0)
 
 
 @requirement("M21")

@@ -6,6 +6,9 @@ from typing import Any
 
 from playwright.async_api import Page
 
+# Presses a button that may be gone before a person could.
+PRESS_IF_THERE = "words => [...document.querySelectorAll('button')].find(each => each.textContent === words)?.click()"
+
 # When a page that is painted shows a message with the words, in ms by the clock that this machine and the test share.
 _SEEN = """words => new Promise(seen => {
   const watch = new MutationObserver(() => look());

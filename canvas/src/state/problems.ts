@@ -76,6 +76,12 @@ export function countProblems({ unanswered, deadLetters, chains }: Problems): nu
   return unanswered.length + deadLetters.length + chains.length;
 }
 
+/** What is said where nothing is known that needs somebody; `problem`: why the lists could not be read. */
+export function calmWords({ readAt, problem }: { readAt: number | null; problem: string | null }): string {
+  if (problem !== null) return "What needs you could not be read";
+  return readAt === null ? "Reading what needs you…" : "Nothing needs you";
+}
+
 export function unansweredOf(row: unknown): UnansweredMessage | null {
   const [activityId, workspaceId, handedAt] = [text(row, "activity_id"), text(row, "workspace_id"), text(row, "handed_at")];
   const seq = number(row, "seq");

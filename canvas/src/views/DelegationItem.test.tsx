@@ -208,6 +208,7 @@ test("the work of an agent is listed, both what it gave and what it was given", 
 test("work is not called stuck while its agent says that it is at work, in the chat and among the problems", async () => {
   const made = await live([{ verb: "delegate", id: "a", target: "b", text: "Read it" }, { verb: "hand", id: "a", at: 0 }]);
   act(() => made.desk.data.update((state) => state && { ...state, stuckSeconds: 60 }));
+  await made.desk.stuck.read();
   made.show(<ProblemsView />);
   expect(bubble("d1").textContent).toContain("Stuck");
   expect(bubble("d1").textContent).toContain("no sign of life for 4 min");
@@ -223,6 +224,7 @@ test("work in trouble is a problem until somebody has seen it, also on the next 
   const made = bench().load();
   for (const each of DAY) made.server.do(each);
   made.deliver();
+  await made.desk.stuck.read();
   const first = made.show(<ProblemsView />);
   const region = screen.getByRole("region", { name: "Work that failed" });
   expect(region.textContent).toContain("no disk");
@@ -231,6 +233,7 @@ test("work in trouble is a problem until somebody has seen it, also on the next 
   first.unmount();
   const again = bench(DAY, { vault: made.vault }).load();
   again.deliver();
+  await again.desk.stuck.read();
   again.show(<ProblemsView />);
   expect(screen.getByText("Nothing is stuck")).toBeTruthy();
 });

@@ -1,8 +1,9 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { act, fireEvent, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { Refusal } from "../live/api";
 import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, type Problems, type UnansweredMessage } from "../state/problems";
 import { ProblemsView } from "./ProblemsView";
+import { Strip } from "./Strip";
 import { Bench, settled } from "./testing";
 
 const LETTER = deadLetterOf({
@@ -20,7 +21,7 @@ function bench(role = "owner", answers: Problems[] = [NO_PROBLEMS]): Bench {
   const made = new Bench({ role });
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
-  made.desk.stuck.set(STUCK);
+  made.desk.stuck.all.set(STUCK);
   const read = vi.spyOn(made.api, "problems");
   for (const each of answers) read.mockResolvedValueOnce(each);
   return made;
@@ -53,6 +54,42 @@ test("discarding asks first", async () => {
   expect(screen.getByText("Nothing is stuck")).toBeTruthy();
 });
 
+test("nothing is called well before the lists were read, nor where they could not be", async () => {
+  const made = new Bench().load();
+  const read = vi.spyOn(made.api, "problems").mockRejectedValueOnce(new Refusal(503, null, "The server is busy."));
+  made.show(
+    <>
+      <ProblemsView />
+      <Strip attention={{ all: [], go: vi.fn(), next: vi.fn(), nextUnread: vi.fn() }} />
+    </>,
+  );
+  const strip = screen.getByRole("region", { name: "Needs you" });
+  expect(screen.getByRole("heading", { name: "Reading what is stuck…" })).toBeTruthy();
+  expect(strip.textContent).toContain("Reading what needs you…");
+  await act(() => made.desk.stuck.read());
+  expect(screen.getByRole("heading", { name: "What is stuck could not be read" })).toBeTruthy();
+  expect(screen.getByText("The server is busy.")).toBeTruthy();
+  expect(strip.textContent).toContain("What needs you could not be read");
+  read.mockResolvedValueOnce(NO_PROBLEMS);
+  fireEvent.click(within(strip).getByRole("button", { name: "Try again" }));
+  await settled();
+  expect(screen.getByRole("heading", { name: "Nothing is stuck" })).toBeTruthy();
+  expect(strip.textContent).toContain("Nothing needs you");
+});
+
+test("lists that could not be read again stay, and say of when they are", async () => {
+  const made = bench("owner", [STUCK]);
+  await made.desk.stuck.read();
+  vi.spyOn(made.api, "problems").mockRejectedValueOnce(new Refusal(503, null, "The server is busy."));
+  await made.desk.stuck.read();
+  made.show(<ProblemsView />);
+  expect(screen.getByRole("alert").textContent).toMatch(/The lists could not be read. The server is busy. They are as of \d\d:\d\d/);
+  expect(screen.getByRole("region", { name: "Not delivered" })).toBeTruthy();
+  fireEvent.click(screen.getByRole("button", { name: "Try again" }));
+  await settled();
+  expect(screen.queryByRole("alert")).toBeNull();
+});
+
 test("a stopped chain goes on or ends as the person says, and what is refused is told beside it", async () => {
   const made = bench();
   const release = vi.spyOn(made.api, "release").mockRejectedValue(new Refusal(404, null, "There is no such chain."));
@@ -79,21 +116,21 @@ test("events that come while the lists are read lead to one more reading, not to
   const made = new Bench();
   let answer: (found: Problems) => void = () => undefined;
   const read = vi.spyOn(made.api, "problems").mockImplementation(() => new Promise((done) => (answer = done)));
-  const first = made.desk.readStuck();
-  for (let turn = 0; turn < 5; turn += 1) void made.desk.readStuck();
+  const first = made.desk.stuck.read();
+  for (let turn = 0; turn < 5; turn += 1) void made.desk.stuck.read();
   expect(read).toHaveBeenCalledTimes(1);
   answer(NO_PROBLEMS);
   await settled();
   expect(read).toHaveBeenCalledTimes(2);
   answer(STUCK);
   await first;
-  expect(made.desk.stuck.get()).toBe(STUCK);
+  expect(made.desk.stuck.all.get()).toBe(STUCK);
   expect(read).toHaveBeenCalledTimes(2);
 });
 
 function owing(more: Partial<UnansweredMessage> = {}, role = "operator"): Bench {
   const made = bench(role);
-  made.desk.stuck.set({ ...NO_PROBLEMS, unanswered: [{ ...OWED, ...more }] });
+  made.desk.stuck.all.set({ ...NO_PROBLEMS, unanswered: [{ ...OWED, ...more }] });
   return made;
 }
 

@@ -12,6 +12,7 @@ import { Time } from "../parts/Time";
 import { chainWords, countProblems, reasonWords, type Chain, type DeadLetter, type UnansweredMessage } from "../state/problems";
 import { useStored } from "../state/store";
 import { countWork } from "../state/working";
+import { clock } from "../text/time";
 import { plural } from "../text/words";
 import { DraftCard } from "./DraftCard";
 import css from "./ProblemsView.module.css";
@@ -21,20 +22,14 @@ import { WorkProblems } from "./WorkProblems";
 
 export function ProblemsView() {
   const desk = useDesk();
-  const stuck = useStored(desk.stuck);
+  const stuck = useStored(desk.stuck.all);
   const work = useWorkProblems();
-  if (countProblems(stuck) + countWork(work) === 0) {
-    return (
-      <Notice icon="check" title="Nothing is stuck">
-        Messages that get no answer or cannot be delivered, work that fails or does not go on, and agents that write to each other without end,
-        appear here.
-      </Notice>
-    );
-  }
+  if (countProblems(stuck) + countWork(work) === 0) return <Nothing />;
   return (
     <div className={css.problems}>
       <div className={css.inside}>
         <h2 className={css.title}>Problems</h2>
+        <Unread />
         {stuck.unanswered.length > 0 && (
           <Section title="No answer" lead="These messages wanted an answer. What an agent said elsewhere is kept: nobody has got it until you send it.">
             {stuck.unanswered.map((each) => (
@@ -61,6 +56,52 @@ export function ProblemsView() {
         )}
       </div>
     </div>
+  );
+}
+
+/** Never said of lists that could not be read. */
+function Nothing() {
+  const { stuck } = useDesk();
+  const { readAt, problem } = useStored(stuck.list);
+  if (problem !== null) {
+    return (
+      <Notice icon="warning" title="What is stuck could not be read" actions={<TryAgain />}>
+        {problem}
+      </Notice>
+    );
+  }
+  if (readAt === null) return <Notice icon="clock" title="Reading what is stuck…" />;
+  return (
+    <Notice icon="check" title="Nothing is stuck">
+      Messages that get no answer or cannot be delivered, work that fails or does not go on, and agents that write to each other without end,
+      appear here.
+    </Notice>
+  );
+}
+
+/** Says that the lists could not be read: what is shown then is what was known before. */
+function Unread() {
+  const { stuck } = useDesk();
+  const { readAt, problem } = useStored(stuck.list);
+  if (problem === null) return null;
+  return (
+    <div role="alert" className={css.row}>
+      <p>
+        <strong>The lists could not be read.</strong> {problem} {readAt === null ? "There may be more than is shown." : `They are as of ${clock(readAt)}.`}
+      </p>
+      <p>
+        <TryAgain />
+      </p>
+    </div>
+  );
+}
+
+function TryAgain() {
+  const { stuck } = useDesk();
+  return (
+    <Button icon="again" onClick={() => void stuck.read()}>
+      Try again
+    </Button>
   );
 }
 
@@ -183,7 +224,7 @@ function ChainRow({ chain }: { chain: Chain }) {
 /** After a deed the lists are read again, and its row is gone. */
 function useStuck(): Pick<Desk, "api" | "session"> & { readStuck: () => Promise<void> } {
   const desk = useDesk();
-  return { api: desk.api, session: desk.session, readStuck: () => desk.readStuck() };
+  return { api: desk.api, session: desk.session, readStuck: () => desk.stuck.read() };
 }
 
 function SeatLink({ id, name }: { id: string; name: string }) {

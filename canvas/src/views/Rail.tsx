@@ -39,7 +39,7 @@ export function Rail({ unread, onShortcuts }: { unread: number; onShortcuts: () 
   const { view } = usePlace();
   const { session, stuck, calm, maySend } = useDesk();
   const waiting = useSelected(calm, (state) => (state === null || !maySend ? 0 : approvalLists(state.approvals).waiting.length));
-  const problems = countProblems(useStored(stuck)) + countWork(useWorkProblems());
+  const problems = countProblems(useStored(stuck.all)) + countWork(useWorkProblems());
   return (
     <nav className={css.rail} aria-label="Main">
       <span className={css.mark} title={`Molecule ${session.version}`}>

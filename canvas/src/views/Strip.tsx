@@ -1,13 +1,15 @@
 /** What needs a person, oldest first, at the bottom of every view. */
 
 import { useState } from "react";
-import { useSettings } from "../app";
+import { useDesk, useSettings } from "../app";
 import { Dialog } from "../parts/Dialog";
 import { Button } from "../parts/Button";
 import { Icon } from "../parts/Icon";
 import { useNow } from "../parts/now";
 import { Glyph } from "../parts/Standing";
 import { countText, type Concern } from "../state/attention";
+import { calmWords } from "../state/problems";
+import { useStored } from "../state/store";
 import { duration } from "../text/time";
 import { plural } from "../text/words";
 import css from "./Strip.module.css";
@@ -22,15 +24,7 @@ export function Strip({ attention }: { attention: Attention }) {
   const { all, go, next } = attention;
   const { singleKeys } = useSettings();
   const [open, setOpen] = useState(false);
-  if (all.length === 0) {
-    return (
-      <section className={css.strip} aria-label="Needs you">
-        <p className={css.calm}>
-          <Icon name="check" size={14} /> Nothing needs you
-        </p>
-      </section>
-    );
-  }
+  if (all.length === 0) return <Calm />;
   const show = (concern: Concern): void => {
     setOpen(false);
     go(concern);
@@ -61,6 +55,26 @@ export function Strip({ attention }: { attention: Attention }) {
             {all.length > LISTED && <li className={css.rest}>and {plural(all.length - LISTED, "more", "more")}, younger than these</li>}
           </ul>
         </Dialog>
+      )}
+    </section>
+  );
+}
+
+/** Never calls well what could not be read. */
+function Calm() {
+  const { stuck } = useDesk();
+  const list = useStored(stuck.list);
+  const isWrong = list.problem !== null;
+  const isWell = !isWrong && list.readAt !== null;
+  return (
+    <section className={css.strip} aria-label="Needs you">
+      <p className={css.calm} data-well={isWell || undefined}>
+        <Icon name={isWrong ? "warning" : isWell ? "check" : "clock"} size={14} /> {calmWords(list)}
+      </p>
+      {isWrong && (
+        <Button icon="again" onClick={() => void stuck.read()}>
+          Try again
+        </Button>
       )}
     </section>
   );

@@ -7,6 +7,7 @@ import { App, AppContext, DeskContext } from "../app";
 import { Desk } from "../desk";
 import { Api } from "../live/api";
 import { applyAll } from "../state/apply";
+import { NO_PROBLEMS } from "../state/problems";
 import { applySnapshot } from "../state/snapshot";
 import { memoryVault, ModelServer } from "../state/testing";
 import type { Vault } from "../state/vault";
@@ -54,6 +55,7 @@ export class Bench {
     this.app = new App(vault);
     this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined });
     vi.spyOn(this.api, "markRead").mockResolvedValue({});
+    vi.spyOn(this.api, "problems").mockResolvedValue(NO_PROBLEMS);
     vi.spyOn(this.api, "people").mockResolvedValue([]);
     vi.spyOn(this.api, "hosts").mockResolvedValue(HOSTS);
     vi.spyOn(this.api, "connectPage").mockImplementation((id, host) => Promise.resolve(pageOf(id, host)));

@@ -6,6 +6,7 @@ import { announce } from "../parts/Announcer";
 import type { Place } from "../router";
 import type { Approvals } from "../state/approvals";
 import { concerns, type Concern } from "../state/attention";
+import { calmWords } from "../state/problems";
 import { useStored } from "../state/store";
 import { useWorkProblems } from "./useWorkProblems";
 
@@ -26,8 +27,8 @@ export function useAttention(): Attention {
   const workspaces = useCalmData((state) => state.workspaces);
   const chats = useCalmData((state) => state.chats);
   const approvals = useCalmData((state) => state.approvals);
-  const { stuck: problems, maySend } = useDesk();
-  const stuck = useStored(problems);
+  const { stuck: lists, maySend } = useDesk();
+  const stuck = useStored(lists.all);
   const work = useWorkProblems();
   const all = useMemo(() => concerns({ workspaces, chats, approvals: maySend ? approvals : NOBODY }, stuck, work), [workspaces, chats, approvals, maySend, stuck, work]);
   const lastShown = useRef<string | null>(null);
@@ -40,7 +41,7 @@ export function useAttention(): Attention {
     const at = from.findIndex((each) => keyOf(each) === lastShown.current);
     const next = from[(at + 1) % from.length];
     if (next) go(next);
-    else announce("Nothing needs you");
+    else announce(calmWords(lists.list.get()));
   };
   return { all, go, next: () => walk(all), nextUnread: () => walk(all.filter((each) => each.kind === "unread")) };
 }
