@@ -133,8 +133,9 @@ export class Desk {
     return this.session.user.role !== "viewer";
   }
 
-  /** Sends words, and the files that were chosen for this chat. When it returns, they are kept until the server has them. */
-  write(workspaceId: string, words: string): Promise<void> {
+  /** Sends words, and the files that were chosen for this chat. When it returns, they are kept until the server has them;
+   * what it promises is whether they were sent. */
+  write(workspaceId: string, words: string): Promise<SendResult> {
     const clientId = newId();
     const held = this.chosen.take(workspaceId);
     this.uploads.hold(clientId, held);
@@ -143,7 +144,7 @@ export class Desk {
   }
 
   /** Chooses an option of an agent's question: a message with its words. */
-  choose(workspaceId: string, words: string, choice: Choice): Promise<void> {
+  choose(workspaceId: string, words: string, choice: Choice): Promise<SendResult> {
     return this.outbox.write({ workspaceId, words, choice }, new Date().toISOString(), newId());
   }
 

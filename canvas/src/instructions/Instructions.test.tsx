@@ -1,6 +1,7 @@
-import { act, fireEvent, screen, waitFor, within } from "@testing-library/react";
+import { act, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Refusal } from "../live/api";
+import { announce, Announcer } from "../parts/Announcer";
 import { Bench, settled } from "../views/testing";
 import type { TemplateRow, TemplateVersion } from "../wire";
 import { forgetDrafts } from "./drafts";
@@ -281,6 +282,26 @@ test("a test push is a usual message that says what it is", async () => {
   await settled();
   expect(send.mock.calls[0]?.slice(0, 3)).toEqual(["a", expect.any(String), TEST_TEXT]);
   expect(screen.getByRole("link", { name: "See what became of it" }).getAttribute("href")).toBe("/app/chat/a");
+});
+
+test("a test push is called sent only when the server has it", async () => {
+  const made = await open();
+  let answer: () => void = () => undefined;
+  vi.spyOn(made.api, "send").mockRejectedValueOnce(new Refusal(503, null, "The server is busy.")).mockReturnValueOnce(new Promise((done) => (answer = () => done({}))));
+  announce("");
+  const { container: said } = render(<Announcer />);
+  const press = async (): Promise<void> => {
+    fireEvent.click(screen.getByRole("button", { name: "Send the test" }));
+    await settled();
+  };
+  await press();
+  expect(screen.getByRole("alert").textContent).toBe("The test was not sent: The server is busy.");
+  await press();
+  expect(screen.queryByRole("alert")).toBeNull();
+  expect(said.textContent.trim()).toBe("");
+  answer();
+  await settled();
+  expect(said.textContent).toContain("The test was sent");
 });
 
 test("a template of one's own extends another one", async () => {

@@ -6,6 +6,7 @@ import { announce } from "../parts/Announcer";
 import { Button } from "../parts/Button";
 import { Link } from "../parts/Link";
 import type { Workspace } from "../state/model";
+import { useStored } from "../state/store";
 import css from "./Instructions.module.css";
 import type { Row } from "./model";
 
@@ -17,12 +18,13 @@ export function TestPush({ template }: { template: Row }) {
   const agents = useMemo(() => told(template, [...workspaces.values()]), [template, workspaces]);
   const [chosen, setChosen] = useState("");
   const [sentTo, setSentTo] = useState<string | null>(null);
+  const entry = useStored(desk.outbox.entries).findLast((each) => each.workspaceId === sentTo && each.text === TEST_TEXT);
   if (!desk.maySend || agents.length === 0) return null;
   const workspaceId = agents.some((each) => each.id === chosen) ? chosen : (agents[0]?.id ?? "");
-  const send = (): void => {
-    void desk.write(workspaceId, TEST_TEXT);
+  const send = async (): Promise<void> => {
     setSentTo(workspaceId);
-    announce("The test was sent");
+    const { ok } = await desk.write(workspaceId, TEST_TEXT);
+    if (ok) announce("The test was sent");
   };
   return (
     <section className={css.push} aria-label="Send a test push">
@@ -39,7 +41,7 @@ export function TestPush({ template }: { template: Row }) {
             ))}
           </select>
         </label>
-        <Button icon="send" onClick={send}>
+        <Button icon="send" onClick={() => void send()}>
           Send the test
         </Button>
         {sentTo !== null && (
@@ -48,6 +50,11 @@ export function TestPush({ template }: { template: Row }) {
           </Link>
         )}
       </div>
+      {entry?.state === "not_sent" && (
+        <p role="alert" className={css.problem}>
+          The test was not sent: {entry.reason}
+        </p>
+      )}
     </section>
   );
 }

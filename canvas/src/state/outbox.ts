@@ -50,9 +50,9 @@ export class Outbox {
     this.entries = createStore<readonly Unsent[]>(this.stored().map(leftBehind));
   }
 
-  /** Shows the message at once, keeps it, and sends it. */
-  async write({ workspaceId, words, files = [], choice = null }: Written, now: string, clientId: string): Promise<void> {
-    await this.deliver({ clientId, workspaceId, text: words, files, choice, at: now, state: "sending", reason: null, again: false });
+  /** Shows the message at once, keeps it, and sends it; what came of that. */
+  write({ workspaceId, words, files = [], choice = null }: Written, now: string, clientId: string): Promise<SendResult> {
+    return this.deliver({ clientId, workspaceId, text: words, files, choice, at: now, state: "sending", reason: null, again: false });
   }
 
   /** The server has got one of the files of a message: it is not sent again with the next try. */
@@ -95,15 +95,16 @@ export class Outbox {
     });
   }
 
-  private async deliver(entry: Unsent): Promise<void> {
+  private async deliver(entry: Unsent): Promise<SendResult> {
     this.keep(entry);
     this.underWay.add(entry.clientId);
     const result = await this.send(entry);
     this.underWay.delete(entry.clientId);
     const kept = this.find(entry.clientId);
-    if (kept === undefined) return;
+    if (kept === undefined) return result;
     if (result.ok) this.confirm(entry.clientId);
     else this.keep({ ...kept, state: "not_sent", reason: result.reason, again: result.again });
+    return result;
   }
 
   private confirm(clientId: string): void {

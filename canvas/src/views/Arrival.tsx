@@ -8,6 +8,7 @@ import { Icon } from "../parts/Icon";
 import { useNow } from "../parts/now";
 import type { Connection } from "../live/api";
 import { arrivalSteps, STALLED_MS, wasAsked, type ArrivalStep } from "../state/arrival";
+import { useStored } from "../state/store";
 import css from "./ConnectView.module.css";
 import { HowTo } from "./HowTo";
 import type { Hosts } from "./useHosts";
@@ -70,19 +71,13 @@ function Token({ token, onHide }: { token: string; onHide: () => void }) {
 }
 
 function Checklist({ workspaceId }: { workspaceId: string }) {
-  const desk = useDesk();
   const workspace = useData((state) => state.workspaces.get(workspaceId));
   const chat = useData((state) => state.chats.get(workspaceId));
   const registeredAt = useRegistered(workspace?.status, workspace?.last_heard_at ?? null);
   const steps = useMemo(() => arrivalSteps({ workspace, chat, registeredAt }), [workspace, chat, registeredAt]);
   const waitingFor = steps.find((step) => !step.done);
   const stalled = useStalled(waitingFor?.name);
-  const [sent, setSent] = useState(false);
   const asked = wasAsked(chat);
-  const send = (): void => {
-    setSent(true);
-    void desk.write(workspaceId, TEST_MESSAGE);
-  };
   return (
     <section className={css.box} aria-label="Arrival">
       <h4>It arrives</h4>
@@ -96,11 +91,7 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
                 <span className="visually-hidden">{step.done ? ": done" : ": not yet"}</span>
               </p>
               {step === waitingFor && stalled && <p className={css.hint}>{step.cause}</p>}
-              {step.name === "read" && !asked && registeredAt !== null && (
-                <Button disabled={sent} onClick={send}>
-                  {sent ? "Sending…" : "Send the test message"}
-                </Button>
-              )}
+              {step.name === "read" && !asked && registeredAt !== null && <TestMessage workspaceId={workspaceId} />}
             </div>
           </li>
         ))}
@@ -109,6 +100,24 @@ function Checklist({ workspaceId }: { workspaceId: string }) {
         {waitingFor === undefined ? "The agent is connected." : `Waiting for: ${waitingFor.title}`}
       </p>
     </section>
+  );
+}
+
+/** What the outbox holds for the agent is the test message, or one that a person wrote in its chat meanwhile: as good. */
+function TestMessage({ workspaceId }: { workspaceId: string }) {
+  const desk = useDesk();
+  const entry = useStored(desk.outbox.entries).findLast((each) => each.workspaceId === workspaceId);
+  if (entry === undefined) return <Button onClick={() => void desk.write(workspaceId, TEST_MESSAGE)}>Send the test message</Button>;
+  if (entry.state !== "not_sent") return <Button disabled>{entry.state === "stored" ? "Sent" : "Sending…"}</Button>;
+  return (
+    <>
+      <p role="alert" className={css.problem}>
+        The message was not sent: {entry.reason}
+      </p>
+      <Button icon="again" onClick={() => void desk.outbox.retry(entry.clientId)}>
+        Retry
+      </Button>
+    </>
   );
 }
 

@@ -112,6 +112,35 @@ test("the checklist turns green as the agent arrives", async () => {
   expect(screen.getByText("The agent is connected.")).toBeTruthy();
 });
 
+test("a test message that was not sent says why and is tried again, and is no message that was sent", async () => {
+  const bench = new Bench().load();
+  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  let answer: () => void = () => undefined;
+  const send = vi.spyOn(bench.api, "send").mockRejectedValueOnce(new Refusal(503, null, "The server is busy."));
+  bench.show(<ConnectView />);
+  await settled();
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
+  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  await settled();
+  bench.server.do({ verb: "create", id: "n", parent: null });
+  bench.server.do({ verb: "online", id: "n" });
+  bench.deliver();
+  fireEvent.click(screen.getByRole("button", { name: "Send the test message" }));
+  await settled();
+  expect(screen.getByRole("alert").textContent).toBe("The message was not sent: The server is busy.");
+  expect(screen.queryByRole("button", { name: "Sending…" })).toBeNull();
+  send.mockReturnValueOnce(new Promise((done) => (answer = () => done({}))));
+  fireEvent.click(screen.getByRole("button", { name: "Retry" }));
+  await settled();
+  expect(screen.queryByRole("alert")).toBeNull();
+  expect(screen.getByRole("button", { name: "Sending…" })).toHaveProperty("disabled", true);
+  answer();
+  await settled();
+  expect(screen.getByRole("button", { name: "Sent" })).toHaveProperty("disabled", true);
+  const ids = send.mock.calls.map((call) => call[1]);
+  expect([ids.length, new Set(ids).size]).toEqual([2, 1]);
+});
+
 test("another host shows its own lines, and one without a command shows them at once", async () => {
   const bench = new Bench().load();
   vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
