@@ -266,7 +266,7 @@ export class Desk {
     this.templateChanges.update((count) => count + 1);
     this.countBuilds([""]);
     this.threadNews.set([]);
-    void this.outbox.retryHeldUp();
+    void this.outbox.retryHeldUp((entry) => this.uploads.missing(entry).length === 0);
     void this.stuck.read();
     void this.approving.readWaiting(Date.now);
     void this.missedWork.read();

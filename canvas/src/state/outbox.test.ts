@@ -101,6 +101,41 @@ test("another tab's messages stand as they stand there, and go when they go ther
   expect(states(other)).toEqual([]);
 });
 
+test("what only the connection held up goes out by itself, also if another tab kept something meanwhile", async () => {
+  const [vault, line] = [memoryVault(), new Line()];
+  const [one, other] = [new Outbox(vault, OWNER, line.send), new Outbox(vault, OWNER, new Line().send)];
+  void one.write({ workspaceId: "w", words: "offline" }, "2026-03-01T10:00:00Z", "c1");
+  void one.write({ workspaceId: "w", words: "refused" }, "2026-03-01T10:00:01Z", "c2");
+  await line.answer(0, OFFLINE);
+  await line.answer(1, REFUSED);
+  for (const each of [one, other]) each.reread();
+  void one.retryHeldUp();
+  expect(states(one)).toEqual(["offline sending", "refused not_sent"]);
+  expect(other.entries.get().map((each) => each.again)).toEqual([true, false]);
+});
+
+test("a tab that has not the files of another one's message leaves it to that one", async () => {
+  const [vault, line] = [memoryVault(), new Line()];
+  const [one, other] = [new Outbox(vault, OWNER, line.send), new Outbox(vault, OWNER, line.send)];
+  void one.write({ workspaceId: "w", words: "see", files: [{ name: "a.txt", size: 3, uri: null, type: "text/plain" }] }, NOW, "c1");
+  await line.answer(0, OFFLINE);
+  other.reread();
+  void other.retryHeldUp(() => false);
+  one.reread();
+  void one.retryHeldUp(() => true);
+  expect(states(one)).toEqual(["see sending"]);
+  expect(line.sent).toHaveLength(2);
+});
+
+test("a new page leaves what an earlier one held up to the person", async () => {
+  const [vault, line] = [memoryVault(), new Line()];
+  void new Outbox(vault, OWNER, line.send).write({ workspaceId: "w", words: "offline" }, NOW, "c1");
+  await line.answer(0, OFFLINE);
+  const later = new Outbox(vault, OWNER, line.send);
+  void later.retryHeldUp();
+  expect(states(later)).toEqual(["offline not_sent"]);
+});
+
 test("two persons of one browser do not see each other's messages, and damage is passed over", () => {
   const vault = memoryVault();
   void new Outbox(vault, OWNER, new Line().send).write({ workspaceId: "w", words: "mine" }, NOW, "c1");

@@ -2,7 +2,7 @@
  * reload and no second tab loses one. */
 
 import type { Attachment, Choice } from "./model";
-import { list, number, text } from "./reading";
+import { list, members, number, text } from "./reading";
 import { createStore, type Store } from "./store";
 import type { Vault } from "./vault";
 
@@ -66,10 +66,10 @@ export class Outbox {
     if (entry?.state === "not_sent") await this.deliver({ ...entry, state: "sending", reason: null });
   }
 
-  /** After the connection came back: sends what only the connection held up. The same client id has one effect. */
-  async retryHeldUp(): Promise<void> {
+  /** After the connection came back: sends what only the connection held up, if this tab can. The same client id has one effect. */
+  async retryHeldUp(canSend: (entry: Unsent) => boolean = () => true): Promise<void> {
     for (const entry of this.entries.get()) {
-      if (entry.state === "not_sent" && entry.again) await this.retry(entry.clientId);
+      if (entry.state === "not_sent" && entry.again && canSend(entry)) await this.retry(entry.clientId);
     }
   }
 
@@ -152,7 +152,8 @@ function parse(stored: string | null): Unsent | null {
     const files = list(value, "files").map(keptFile);
     const [of, option] = [text(value, "choice", "of"), number(value, "choice", "option")];
     const choice = of === null || option === null ? null : { of, option };
-    return { clientId, workspaceId, text: words, files, choice, at, state, reason: text(value, "reason"), again: false };
+    const again = members(value)?.["again"] === true;
+    return { clientId, workspaceId, text: words, files, choice, at, state, reason: text(value, "reason"), again };
   } catch {
     return null;
   }
