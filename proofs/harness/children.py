@@ -33,7 +33,7 @@ async def in_a_child(module: str, setting: Setting, *, most_seconds: float = _MO
     finally:
         if child.returncode is None:
             child.kill()
-            await child.wait()
+            await child.communicate()  # it counts as ended only once all that it has said is read
     if child.returncode:
         raise RuntimeError(f"{module} ended with {child.returncode}:\n{trouble.decode(errors='replace')}")
     return msgspec.json.decode(told, type=Verdict)

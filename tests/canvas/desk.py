@@ -3,7 +3,7 @@
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response
 
 from tests.canvas.stage import Stage
-from tests.waits import IN_PROCESS_SECONDS
+from tests.waits import IN_PROCESS_SECONDS, PROCESS_START_SECONDS
 
 _WATCH_POLICY = """
 window.addEventListener("securitypolicyviolation", (event) =>
@@ -63,8 +63,7 @@ class Desk:
     async def enter(self, context: BrowserContext, path: str = "/app/org", link: str | None = None) -> Page:
         """A first page in a context that a test has prepared, logged in at a path: as the owner, or by another link."""
         page = await context.new_page()
-        await page.goto((link or await self.stage.link()).replace("/app/#", f"{path or '/app/'}#"))
-        await page.get_by_role("navigation").first.wait_for()
+        await self._reach(page, (link or await self.stage.link()).replace("/app/#", f"{path or '/app/'}#"))
         return page
 
     async def tab(self, context: BrowserContext, path: str) -> Page:
@@ -73,9 +72,13 @@ class Desk:
         async with context.expect_page() as opened:
             await context.pages[0].evaluate("() => { open('about:blank', '_blank', 'popup,noopener'); }")
         page = await opened.value
-        await page.goto(self.stage.server.url + path)
-        await page.get_by_role("navigation").first.wait_for()
+        await self._reach(page, self.stage.server.url + path)
         return page
+
+    async def _reach(self, page: Page, url: str) -> None:
+        """The first page of all waits for its browser to start."""
+        await page.goto(url, timeout=PROCESS_START_SECONDS * 1000)
+        await page.get_by_role("navigation").first.wait_for(timeout=PROCESS_START_SECONDS * 1000)
 
     async def close(self) -> None:
         """Ends all contexts; nothing must have gone wrong in them."""

@@ -1,5 +1,7 @@
 """Work that agents give each other, in the chat of who gave it: from its first event to the answer one element."""
 
+import time
+
 from playwright.async_api import Page, expect
 
 from tests.canvas.chat import chat_path
@@ -24,8 +26,8 @@ from tests.requirements import requirement
 
 # From the first event until a person sees the words; the best of three, for the machine may do other things too.
 BUBBLE_SECONDS = 0.5
-CANCEL_MS = 1_000
-RESUMED_MS = 2_000
+CANCEL_SECONDS = 1.0
+"""For the best of three."""
 MANY = 500
 HTML = "list => [...list.querySelectorAll('[data-delegation]')].map(each => each.innerHTML)"
 TIMES = "list => list.querySelectorAll('[data-elapsed], time').forEach(each => each.remove())"
@@ -81,7 +83,7 @@ async def test_work_becomes_its_answer_in_the_same_element_over_a_reload_and_a_c
     await wire.cut()
     await answer_work(stage, "Engineering", "It waits for the **disk**.")
     wire.mend()
-    await expect(bubble(page, work)).to_contain_text("It waits for the disk.", timeout=RESUMED_MS)
+    await expect(bubble(page, work)).to_contain_text("It waits for the disk.")
     await shown_as_held(page, work, "Answered")
     await expect(bubble(page, work).get_by_role("strong")).to_have_text("disk")
     await expect(bubble(page, work).get_by_role("button", name="Cancel")).to_have_count(0)
@@ -172,10 +174,17 @@ async def test_work_made_from_history_is_the_work_made_live(desk: Desk) -> None:
 @requirement("C27")
 async def test_work_is_cancelled_from_the_page_within_a_second(desk: Desk, stage: Stage) -> None:
     page = await chat_of(desk, "Lead")
-    work = await by_http(stage, "Lead", "Engineering", "Dig")
-    await bubble(page, work).get_by_role("button", name="Cancel").click()
-    await expect(bubble(page, work)).to_contain_text("Cancelled", timeout=CANCEL_MS)
-    assert (await stage.admin.get(f"/delegations/{work}"))["delegation"]["status"] == "cancelled"
+    waits = []
+    for turn in range(3):
+        work = await by_http(stage, "Lead", "Engineering", f"Dig {turn}")
+        cancel = bubble(page, work).get_by_role("button", name="Cancel")
+        await cancel.wait_for()
+        began = time.monotonic()
+        await cancel.click()
+        await expect(bubble(page, work)).to_contain_text("Cancelled")
+        waits.append(time.monotonic() - began)
+        assert (await stage.admin.get(f"/delegations/{work}"))["delegation"]["status"] == "cancelled"
+    assert min(waits) < CANCEL_SECONDS, waits
 
 
 @requirement("C34")

@@ -265,6 +265,7 @@ class Tools:
         if shut_out is not None:  # a client of MCP cannot even begin a session
             return {}, shut_out
         async with hosted(server, who.token, self._era) as host:
+            await host.client.list_tools()  # as hosts do first: it checks results by that, also for a seat that is gone
             result = await host.client.call_tool(tool, given, meta=meta)  # type: ignore[arg-type]
         if result.is_error:
             words = result.content[0].text  # type: ignore[union-attr]
