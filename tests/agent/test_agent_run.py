@@ -407,6 +407,33 @@ async def test_a_turn_that_fails_is_told_in_the_log_and_its_message_stays_open(s
             await long(watch.drafts, lambda found: found.get(again, ("", ""))[1] == "done")
 
 
+@requirement("AR3")
+async def test_an_agent_spawned_after_a_compaction_is_another_one_though_the_model_calls_its_call_the_same(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch = Watcher(seat)
+
+    def answered(request: Asked) -> Reply:
+        last = str(request.body["messages"][-1]["content"])
+        if last in ("east", "west"):
+            return Reply("", (("call_3_0", "spawn_agent", {"task_name": last, "message": "Dig."}),))
+        return DONE
+
+    async with endpoint() as at:
+        at.answers = [answered]
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            given = {"input": "east", "base_instructions": "Dig.", "developer": words.LAYER}
+            root = await seat.api.post(f"/workspaces/{seat.id}/threads", given)
+            await watch.rests(2)
+            await person.post(f"/threads/{root['thread_id']}/compact")
+            await long(watch.types, lambda found: "compaction" in found)
+            await person.post(f"/threads/{root['thread_id']}/turns", {"input": "west"})
+            threads = await watch.rests(3)
+    assert [each["path"] for each in threads] == ["root", "root/east", "root/west"]
+    assert len({each["call_id"] for each in threads[1:]}) == 2
+
+
 @requirement("AR7", "AR8")
 async def test_the_example_answers_without_a_key_and_asks_before_it_interrupts_everybody(
     server: Running, tmp_path: Path

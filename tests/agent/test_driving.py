@@ -1,6 +1,7 @@
 """The loop of a turn: what is appended when, what a stop, a kill and a lost answer do, what needs leave."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from molecule_core.ground.ids import Ids
 from molecule_core.wire.approvals import Rule
 from molecule_core.wire.mcp import Calling, Outcome
 from molecule_core.wire.toolspec import ToolError, ToolSpec
+from molecule_core.wire.verbs import KEY_HEADER
 from tests.agent.thread_stand_in import BASE, StandIn
 from tests.clocks import SeededRandomness
 from tests.journeys.patience import bounded
@@ -75,6 +77,8 @@ class Bench:
         self.threads, self.model = StandIn(), Scripted(list(plan))
         self.config = RunConfig(model="scripted:none", beat_seconds=0.05, approval_rules=list(rules), tries=2, **config)
         self.ran: list[tuple[str, Any, str]] = []
+        self.collabs: list[str] = []
+        self.leaves: list[str] = []
         self.tool: Callable[[str], Any] = lambda name: {"ran": name}
         self.asked: list[tuple[str, str, Any]] = []
         self.approval: dict[str, Any] = {}
@@ -98,6 +102,7 @@ class Bench:
         return self.ends[-1]
 
     async def _collab(self, thread_id: str, given: Struct, call_id: str) -> dict[str, Any]:
+        self.collabs.append(call_id)
         return {"from": thread_id, "call": call_id, "given": type(given).__name__}
 
     async def _ran(self, spec: ToolSpec, arguments: Struct, calling: Calling) -> Outcome:
@@ -120,6 +125,7 @@ class Bench:
             return {"approvals": [{"action": "call:send_message_to_user", "used_at": self.approval.get("before")}]}
         if method == "POST":
             self.approval |= {"action": more["body"]["action"], "details": more["body"]["details"]}
+            self.leaves.append(more["headers"][KEY_HEADER])
         return _approval(self.approval)
 
 
@@ -379,6 +385,45 @@ async def test_calls_of_two_threads_are_two_even_if_their_models_call_them_the_s
         await box.run(Call(thread_id, "call_0", "list_peers", {}), None)
         names.append(bench.ran[-1][2])
     assert names[0] == names[2] != names[1], "a call keeps its name, which is no other call's"
+
+
+SPAWN = ToolCall("c1", "spawn_agent", '{"task_name": "dig", "message": "Dig."}')
+
+
+@requirement("AR3")
+async def test_a_call_that_its_model_calls_like_one_from_before_a_compaction_is_another_one() -> None:
+    bench = Bench([SPAWN], "one", "In short.", [SPAWN], "two", rules=(Rule(action="call:spawn_*"),))
+    for number, trigger in enumerate(("user", "compact", "user")):
+        bench.threads.say("" if trigger == "compact" else "dig", f"t{number}", trigger)
+        assert (await bench.drive()).status == "completed"
+        bench.approval.clear()
+    assert len(set(bench.collabs)) == len(set(bench.leaves)) == 2, "both were done, each with its own leave"
+    names = [each.entry["call_id"] for each in bench.threads.lines if each.type == "tool_call"]
+    assert names == bench.collabs, "the log and the platform say the same"
+    chat = messages_of(bench.model.seen[-1].items)
+    ids = [call["id"] for each in chat for call in each.get("tool_calls") or ()]
+    assert ids == ["c1"] and chat[-1]["tool_call_id"] == "c1", "its provider gets back what it has said"
+
+
+@requirement("AR3")
+async def test_calls_that_a_model_calls_the_same_are_two_in_its_sight_and_for_the_platform() -> None:
+    bench = Bench([PEERS, PEERS], [PEERS], "done")
+    bench.threads.say("go")
+    await bench.drive()
+    chat = messages_of(bench.model.seen[-1].items)
+    ids = [call["id"] for each in chat for call in each.get("tool_calls") or ()]
+    assert ids[0] == "c1" and len(set(ids)) == len({key for _, _, key in bench.ran}) == 3
+
+
+@requirement("AR3")
+async def test_a_call_of_an_older_version_goes_on_under_the_name_that_it_began_with() -> None:
+    bench = Bench("done")
+    bench.threads.say("go")
+    bench.threads.write("tool_call", "t1", {"call_id": "c1", "tool": "list_peers", "arguments": {}})
+    bench.threads.write("tool_call", "t1", {"call_id": "c2", "tool": "list_agents", "arguments": {}})
+    assert await bench.drive() == End("completed", final="done")
+    assert [key for _, _, key in bench.ran] == [hashlib.sha256(b"th1 c1").hexdigest()[:32]]
+    assert bench.collabs == ["c2"]
 
 
 @requirement("AR5")

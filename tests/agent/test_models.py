@@ -22,7 +22,7 @@ from molecule_core.agent.engines.models import (
 from molecule_core.agent.engines.sampling import Sampler
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids
-from molecule_core.wire.threads import SightItem
+from molecule_core.wire.threads import Sight, SightItem
 from tests.agent.model_endpoint import Endpoint, Reply, endpoint
 from tests.clocks import SeededRandomness
 from tests.requirements import requirement
@@ -160,11 +160,11 @@ async def test_signed_thoughts_go_back_to_their_provider_as_they_came() -> None:
             parallel=1,
         )
         answer = await sampler.sample(door, Request(model="scripted", items=[BASE, ASK], tools=[LOOK]))
-        thought, call, usage = sampler.entries(answer, ())
+        thought, call, usage = sampler.entries(answer, Sight([], tokens=0, last_ordinal=2))
         assert (thought["type"], call["type"], usage["input"], usage["output"]) == ("reasoning", "tool_call", 100, 10)
         shown = item("assistant", thought["text"], type="reasoning", data=thought["data"])
-        called = item("assistant", "", call_id="c1", tool="look", arguments={})
-        await sampled(door, [BASE, ASK, shown, called, item("tool", "seen", call_id="c1")])
+        called = item("assistant", "", call_id=call["call_id"], tool="look", arguments={})
+        await sampled(door, [BASE, ASK, shown, called, item("tool", "seen", call_id=call["call_id"])])
         await door.close()
     blocks = at.asked[1].body["messages"][1]["content"]
     assert blocks[0] == {"type": "thinking", "thinking": "Let me think.", "signature": "signed"}

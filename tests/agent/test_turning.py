@@ -157,6 +157,18 @@ def test_any_log_becomes_a_chat_in_which_each_output_stands_behind_its_call_and_
     assert all(any(each.text in (text or "") for text in told) for each in items if each.text)
 
 
+@requirement("AR2")
+def test_a_provider_gets_its_own_ids_back_and_none_for_two_calls() -> None:
+    items = [ASKED]
+    for number, name in enumerate(("c1:17", "a:1", "a:2", "b", ":3"), 2):
+        items.append(item(number, "assistant", call_id=name, tool="look", arguments={}))
+        items.append(item(number, "tool", name, call_id=name))
+    chat = messages_of(items)
+    outputs = {each["tool_call_id"]: each["content"] for each in chat if each["role"] == "tool"}
+    assert outputs == {"c1": "c1:17", "a": "a:1", "a:2": "a:2", "b": "b", ":3": ":3"}
+    assert [call["id"] for each in chat for call in each.get("tool_calls") or ()] == list(outputs)
+
+
 @requirement("AR7")
 def test_a_script_does_what_its_first_fitting_rule_says_about_the_newest_thing() -> None:
     script = Script(

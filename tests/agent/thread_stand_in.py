@@ -17,6 +17,7 @@ from molecule_core.wire.threadlog import Trigger
 from molecule_core.wire.threads import Claim, OpenTurn, Sight, SightItem
 
 BASE = "You are Ops."
+_MOST_ENTRIES = 100
 _ROLES = {
     "base": "developer",
     "layer": "developer",
@@ -44,20 +45,24 @@ class StandIn:
         self.base = BASE
         self.tools: list[str] | None = None
         self.permissions: dict[str, Any] | None = None
+        self.full = False
+        """Nothing that is to be appended is taken."""
+        self.spent = False
+        """The budget of the thread is used up: no turn begins."""
         self._keys: set[str] = set()
-        self._write("base", None, {"text": BASE})
-        self._write("layer", None, {"text": words.LAYER})
+        self.write("base", None, {"text": BASE})
+        self.write("layer", None, {"text": words.LAYER})
 
     def say(self, text: str, turn_id: str = "t1", trigger: Trigger = "user") -> None:
         """A turn is accepted and begun."""
         self.turn = OpenTurn(turn_id=turn_id, trigger=trigger, status="accepted")
         if text:
-            self._write("user_message", turn_id, {"text": text})
+            self.write("user_message", turn_id, {"text": text})
 
     def steer(self, text: str) -> None:
         """Somebody says something meanwhile."""
         assert self.turn is not None
-        self._write("user_message", self.turn.turn_id, {"text": text})
+        self.write("user_message", self.turn.turn_id, {"text": text})
 
     def interrupt(self) -> None:
         """Somebody ends the turn."""
@@ -67,12 +72,22 @@ class StandIn:
         """The log in short, without what it begins with."""
         return [each.type for each in self.lines[2:]]
 
-    def _write(self, kind: str, turn_id: str | None, entry: dict[str, Any]) -> None:
+    def write(self, kind: str, turn_id: str | None, entry: dict[str, Any]) -> None:
+        """A line comes into the log, from wherever."""
         self.lines.append(LogLine(ordinal=len(self.lines) + 1, type=kind, turn_id=turn_id, entry=entry))
 
     def _check(self, generation: int) -> None:
         if generation != self.generation:
             raise ApiError(409, {"code": "stale_generation", "error": "stale"})
+
+    def _check_entries(self, entries: Sequence[dict[str, Any]]) -> None:
+        """What a server refuses whoever sends it."""
+        if self.full and entries:
+            raise ApiError(413, {"error": "the body is too large"})
+        if len(entries) > _MOST_ENTRIES:
+            raise ApiError(422, {"error": f"at most {_MOST_ENTRIES} entries are taken at once"})
+        if b"\\u0000" in msgspec.json.encode(entries):
+            raise ApiError(400, {"error": "the body holds NUL"})
 
     # -- what an engine asks -------------------------------------------------------------------------------------------
 
@@ -83,10 +98,14 @@ class StandIn:
     async def release(self, thread_id: str, generation: int) -> None:
         self._check(generation)
 
-    async def begin(self, thread_id: str, turn_id: str, generation: int) -> None:
+    async def begin(self, thread_id: str, turn_id: str, generation: int) -> str | None:
         self._check(generation)
+        if self.spent:  # the server ends the turn by itself
+            self.turn = None
+            return "budget"
         if self.turn is not None:
             self.turn = msgspec.structs.replace(self.turn, status="running")
+        return None
 
     async def get(self, thread_id: str) -> Thread:
         return Thread(thread_id=thread_id, base_instructions=self.base, tools=self.tools, permissions=self.permissions)
@@ -105,11 +124,12 @@ class StandIn:
         seen: int | None = None,
     ) -> Appended:
         self._check(generation)
+        self._check_entries(entries)
         stop = None if self.turn is not None and self.turn.turn_id == turn_id else "interrupted"
         if key not in self._keys and stop is None:
             self._keys.add(key)
             for each in entries:
-                self._write(each["type"], turn_id, {name: value for name, value in each.items() if name != "type"})
+                self.write(each["type"], turn_id, {name: value for name, value in each.items() if name != "type"})
         if entries and self.lose:
             self.lose -= 1
             raise NoAnswer("lost")

@@ -183,8 +183,7 @@ class _Life:
     async def _sample(self, turn: Turn, sight: Sight) -> Turn:
         self._log.seen = sight.last_ordinal
         answer = await self._asked(sight, may_call=True)
-        taken = {each.call_id for each in sight.items if each.call_id is not None}
-        entries = self._hands.sampler.entries(answer, taken)
+        entries = self._hands.sampler.entries(answer, sight)
         self._ours |= {each["call_id"] for each in entries if each["type"] == "tool_call"}
         await self._log.append(*entries)
         return replace(

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from molecule_core.agent.engines.names import unmarked
 from molecule_core.wire.threads import SightItem
 
 INCOMING = "incoming_message"
@@ -36,7 +37,9 @@ class _Chat:
         self._messages: list[dict[str, Any]] = []
         self._held: list[SightItem] = []
         """What came between calls and their outputs."""
-        self._open: set[str] = set()
+        self._open: dict[str, str] = {}
+        """Calls whose outputs have not come, and what each is called here."""
+        self._names: set[str] = set()
         self._answered = False
         """Some of the outputs have come, others not."""
         self._begun = False
@@ -45,9 +48,9 @@ class _Chat:
     def take(self, item: SightItem) -> None:
         """The next item."""
         if item.role == "tool" and item.call_id in self._open:
-            self._open.discard(item.call_id)
+            name = self._open.pop(item.call_id)
             self._answered = bool(self._open)
-            self._add("tool", content=item.text, tool_call_id=item.call_id)
+            self._add("tool", content=item.text, tool_call_id=name)
             if not self._open:
                 self._release()
         elif self._open and (self._answered or not _is_call(item)):
@@ -100,8 +103,7 @@ class _Chat:
             return
         self._user_first()
         if _is_call(item):
-            call = _call(item.call_id or item.item_id, item.tool or "", item.arguments)
-            self._open.add(call["id"])
+            call = _call(self._named(item.call_id or item.item_id), item.tool or "", item.arguments)
             said = self._messages[-1]
             if said["role"] == "assistant" and not self._thought:
                 said.setdefault("tool_calls", []).append(call)
@@ -110,6 +112,15 @@ class _Chat:
         else:
             self._add("assistant", content=item.text, **self._thought)
         self._thought = {}
+
+
+    def _named(self, call_id: str) -> str:
+        """What a call is called here: as its model has called it, if no other is called so."""
+        name = unmarked(call_id)
+        name = call_id if name in self._names else name
+        self._names.add(name)
+        self._open[call_id] = name
+        return name
 
 
 def _is_call(item: SightItem) -> bool:

@@ -6,7 +6,6 @@ Above: driving. Below: the door to models.
 import asyncio
 import logging
 import re
-from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -22,10 +21,12 @@ from molecule_core.agent.engines.models import (
     ToolCall,
     Usage,
 )
+from molecule_core.agent.engines.names import marked, unmarked
 from molecule_core.agent.waiting import pause
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.wire.prompts import tokens_of
+from molecule_core.wire.threads import Sight
 
 _log = logging.getLogger("molecule.engine")
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
@@ -88,19 +89,19 @@ class Sampler:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 
-    def entries(self, answer: Answer, taken: Collection[str]) -> list[dict[str, Any]]:
-        """An answer as it is appended. `taken`: names of calls that the thread has already."""
+    def entries(self, answer: Answer, sight: Sight) -> list[dict[str, Any]]:
+        """An answer to what was seen, as it is appended; what it has cost is last."""
         found: list[dict[str, Any]] = []
         if answer.thought or answer.extra:
             found.append({"type": "reasoning", "text": answer.thought, "data": answer.extra})
         if answer.text:
             found.append({"type": "agent_message", "text": answer.text})
-        names = set(taken)
+        names = {unmarked(each.call_id) for each in sight.items if each.call_id is not None}
         for each in answer.calls:
             name = each.call_id if _ID.fullmatch(each.call_id) and each.call_id not in names else self._name()
             names.add(name)
-            call = {"call_id": name, "tool": each.name, "arguments": _arguments(each.arguments)}
-            found.append({"type": "tool_call", **call})
+            call = {"call_id": marked(name, sight.last_ordinal), "tool": each.name}
+            found.append({"type": "tool_call", **call, "arguments": _arguments(each.arguments)})
         return [*found, self.usage(answer)]
 
     def usage(self, answer: Answer) -> dict[str, Any]:

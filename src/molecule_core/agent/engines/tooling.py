@@ -56,8 +56,8 @@ Collab = Callable[[str, Struct, str], Awaitable[dict[str, Any]]]
 
 
 class _Calling:
-    """A `Calling` by the ids of thread and call; nobody listens to its progress. Ids of calls are the model's: those of
-    two threads may be the same, and the platform must not take one call for the other."""
+    """A `Calling` by the ids of thread and call; nobody listens to its progress. The id of a call is one of its thread:
+    two threads may have the same, and the platform must not take one call for the other."""
 
     def __init__(self, call: Call) -> None:
         name = hashlib.sha256(f"{call.thread_id} {call.call_id}".encode()).hexdigest()[:_NAME_LENGTH]
