@@ -14,8 +14,10 @@ from molecule_core.agent.engines import words
 from molecule_core.agent.engines.encoding import INCOMING, NOTE, NOTE_END, OPENING, messages_of
 from tests.agent.agents import KEY, Watcher, command, home, living, long
 from tests.agent.model_endpoint import Asked, Endpoint, Reply, endpoint
+from tests.endpoint.hosts import within
+from tests.engines import Engine
 from tests.requirements import requirement
-from tests.running import Running, Seat
+from tests.running import Running, Seat, running
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "agent-run"
@@ -405,6 +407,51 @@ async def test_a_turn_that_fails_is_told_in_the_log_and_its_message_stays_open(s
             assert (await watch.drafts())[message] == ("open", "") and KEY not in str(rows)
             again = await asked(person, seat, "hello again")
             await long(watch.drafts, lambda found: found.get(again, ("", ""))[1] == "done")
+
+
+@requirement("AR3", "AR4")
+async def test_an_answer_that_the_server_never_takes_ends_its_turn_is_paid_for_once_and_the_next_one_works(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch, deep = Watcher(seat), dict[str, Any]()
+    for _ in range(40):
+        deep = {"in": deep}
+    async with endpoint() as at:
+        at.answers = [Reply("", (("c1", "list_peers", deep),)), Reply("a\x00b", (("c1", "list_peers", {"\x00": 1}),)), DONE]
+        message = await asked(person, seat, "hello")
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            await long(watch.waiting, lambda count: count == 0)
+            (thread,) = await watch.rests()
+            assert len(at.asked) == 1 and thread["tokens_used"] == 110
+            assert thread["status"]["type"] == "errored"
+            rows = await seat.api.get(f"/workspaces/{seat.id}/activity", type="error", limit=10)
+            assert rows[0]["request_body"] == {"activity_id": message} and "does not take" in rows[0]["error_detail"]
+            again = await asked(person, seat, "hello again")
+            await long(watch.drafts, lambda found: found.get(again, ("", ""))[1] == "done")
+        assert "ab" in [str(each["content"]) for each in at.asked[2].body["messages"]]
+        await check_all_stored(watch, at)
+
+
+@requirement("AR3", "AR4")
+async def test_a_message_whose_turn_does_not_begin_for_its_budget_is_not_sampled_and_its_failure_says_so(
+    engine: Engine, place: str, tmp_path: Path
+) -> None:
+    async with running(engine, place, tmp_path, limits=within(thread_tokens=100)) as server, endpoint() as at:
+        seat, person = await server.seat("Ops"), await server.person()
+        watch = Watcher(seat)
+        at.answers = [DONE, DONE]
+        at.gate = asyncio.Event()
+        for text in ("one", "two"):
+            late = await asked(person, seat, text)
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            await long(watch.all, lambda found: [len(each["queued"]) for each in found] == [1])
+            await life_until(at, 1)
+            at.gate.set()
+            await long(watch.waiting, lambda count: count == 0)
+            rows = await seat.api.get(f"/workspaces/{seat.id}/activity", type="error", limit=10)
+            why = {row["request_body"]["activity_id"]: row["error_detail"] for row in rows}
+        assert "budget" in why[late] and len(at.asked) == 1
 
 
 @requirement("AR3")

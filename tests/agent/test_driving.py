@@ -426,6 +426,64 @@ async def test_a_call_of_an_older_version_goes_on_under_the_name_that_it_began_w
     assert bench.collabs == ["c2"]
 
 
+@requirement("AR3")
+async def test_what_no_server_can_keep_of_an_answer_is_left_out() -> None:
+    odd = ToolCall("c1", "commit_memory", '{"content": "a\\u0000b", "\\u0000": ["\\u0000"]}')
+    endless = ToolCall("c2", "commit_memory", '{"content": ' + "[" * 100_000)
+    bench = Bench(["a\x00b", "\ud83d", "\ude00 \ud800", odd, endless], "done")
+    bench.tool = lambda _: {"ran": True}
+    bench.threads.say("go")
+    assert await bench.drive() == End("completed", final="done")
+    kinds = ("agent_message", "tool_call")
+    said, call, other = [each.entry for each in bench.threads.lines if each.type in kinds][:3]
+    assert said["text"] == "ab\U0001f600 \ufffd" and call["arguments"] == {"content": "ab", "": [""]}
+    assert list(other["arguments"]) == ["not_json"]
+
+
+MANY = [ToolCall(f"c{number}", "list_peers", "{}") for number in range(100)]
+
+
+@requirement("AR3")
+async def test_an_answer_that_the_server_refuses_fails_its_turn_and_counts() -> None:
+    bench = Bench(MANY, "never said")
+    bench.threads.say("go")
+    end = await bench.drive()
+    assert end.status == "failed" and "at most 100 entries" in str(end.error)
+    assert bench.threads.types() == ["user_message", "usage"] and len(bench.threads.ended) == 1
+
+
+@requirement("AR3")
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_turn_of_which_nothing_can_be_kept_ends_all_the_same(told: bool) -> None:
+    bench = Bench("never said")
+    if not told:  # what it is told at first is refused already
+        del bench.threads.lines[1]
+    bench.threads.say("go")
+    bench.threads.full = True
+    end = await bench.drive()
+    assert end.status == "failed" and "too large" in str(end.error) and len(bench.model.seen) == told
+    assert len(bench.threads.ended) == 1
+
+
+@requirement("AR3")
+async def test_a_turn_with_a_call_whose_output_is_refused_ends_all_the_same() -> None:
+    bench = Bench([PEERS], "never said")
+    bench.tool = lambda _: {"full": setattr(bench.threads, "full", True)}
+    bench.threads.say("go")
+    end = await bench.drive()
+    assert end.status == "failed" and "too large" in str(end.error) and len(bench.threads.ended) == 1
+
+
+@requirement("AR3")
+async def test_a_turn_that_the_server_ends_at_its_begin_for_its_budget_is_not_sampled_and_says_so() -> None:
+    bench = Bench("never said")
+    bench.threads.say("go")
+    bench.threads.spent = True
+    end = await bench.drive()
+    assert end.status == "failed" and "budget" in str(end.error)
+    assert bench.model.seen == [] and bench.threads.types() == ["user_message"]
+
+
 @requirement("AR5")
 async def test_a_call_that_needed_no_leave_is_not_said_to_be_changed_even_if_it_names_an_approval() -> None:
     decide = ToolCall("c1", "decide_approval", '{"approval_id": "a1", "decision": "escalate"}')

@@ -24,6 +24,10 @@ class Appended(Struct, frozen=True):
     stop: str | None = None
 
 
+class _Begun(Struct, frozen=True):
+    stop: str | None = None
+
+
 class LogLine(Struct, frozen=True, kw_only=True):
     """A line of a log, with its entry as it stands there."""
 
@@ -106,9 +110,11 @@ class Threads:
         """Gives a thread back."""
         await self._api.post(_of(thread_id, "release"), {"generation": generation})
 
-    async def begin(self, thread_id: str, turn_id: str, generation: int) -> None:
-        """Begins a turn, or goes on with it: mail and notes that wait are in the log then."""
-        await self._api.post(_of(thread_id, "turns", turn_id, "begin"), {"generation": generation})
+    async def begin(self, thread_id: str, turn_id: str, generation: int) -> str | None:
+        """Begins a turn, or goes on with it: mail and notes that wait are in the log then. Why the server has ended the
+        turn instead, if it has."""
+        told = await self._api.post(_of(thread_id, "turns", turn_id, "begin"), {"generation": generation})
+        return _shaped(told, _Begun).stop
 
     async def append(
         self,

@@ -6,14 +6,14 @@ that is not in the log; nothing is done that the log does not say before. Above:
 
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from molecule_core.agent.engines import words
 from molecule_core.agent.engines.changed import note_due
 from molecule_core.agent.engines.leave import Gate, edited_note
-from molecule_core.agent.engines.log import Log, Stopped
+from molecule_core.agent.engines.log import Log, Refused, Stopped
 from molecule_core.agent.engines.models import ModelError, NoModel, Request
 from molecule_core.agent.engines.opening import Opener
 from molecule_core.agent.engines.patience import Patience
@@ -33,6 +33,7 @@ from molecule_core.agent.engines.turning import (
     Turn,
     next_step,
     request_of,
+    stopped,
 )
 from molecule_core.agent.neutral import line
 from molecule_core.agent.prompt import Prompt
@@ -99,7 +100,10 @@ class Driver:
             ids=hands.ids,
             beat_seconds=hands.config.beat_seconds,
         )
-        await hands.patience.answer(lambda: hands.threads.begin(thread_id, turn_id, generation))
+        stop = await hands.patience.answer(lambda: hands.threads.begin(thread_id, turn_id, generation))
+        if stop is not None:  # the server has ended it
+            self._ended(turn_id, stopped(stop))
+            return
         thread = await hands.patience.answer(lambda: hands.threads.get(thread_id))
         before = await _spent_before(log) if open_turn.status == "running" else 0
         spent = Spent(before, thread.tokens_used, thread.tree_tokens_used or 0)
@@ -115,6 +119,10 @@ async def _spent_before(log: Log) -> int:
     """The tokens that earlier lives have spent in this turn."""
     costs = [each.entry for each in await log.lines() if each.turn_id == log.turn_id and each.type == "usage"]
     return sum(int(each["input"]) + int(each["output"]) for each in costs)
+
+
+def _refused(error: Refused) -> str:
+    return f"the server does not take what was to be kept of this turn: {error}"
 
 
 class _Life:
@@ -149,7 +157,10 @@ class _Life:
             due.append(few)
         notes = [{"type": "context_note", "text": each[1], "origin": each[0]} for each in due if each is not None]
         if notes:
-            await self._log.append(*notes)
+            try:
+                await self._log.append(*notes)
+            except Refused as error:
+                self._broken = _refused(error)
 
     async def run(self, turn: Turn, bounds: Bounds) -> tuple[End, int]:
         """Step by step until the end; how it ends, and up to where the log was regarded. Raises ApiError."""
@@ -175,6 +186,10 @@ class _Life:
                 turn = replace(turn, broken=f"{error.text}{_TOO_LONG if error.too_long else ''}")
             except NoModel as error:
                 turn = replace(turn, broken=str(error))
+            except Refused as error:
+                if turn.broken is not None:  # what was left open is the server's to close
+                    return End("failed", error=turn.broken), sight.last_ordinal
+                turn = replace(turn, broken=_refused(error))
             except Stopped:
                 continue
 
@@ -185,7 +200,7 @@ class _Life:
         answer = await self._asked(sight, may_call=True)
         entries = self._hands.sampler.entries(answer, sight)
         self._ours |= {each["call_id"] for each in entries if each["type"] == "tool_call"}
-        await self._log.append(*entries)
+        await self._answered(*entries)
         return replace(
             turn,
             samplings=turn.samplings + 1,
@@ -194,6 +209,14 @@ class _Life:
             silent=not answer.text and not answer.calls,
             spent=turn.spent.plus(answer.tokens),
         )
+
+    async def _answered(self, *entries: dict[str, Any]) -> None:
+        """Appends an answer. The last of it is what it has cost: that counts even if nothing else is taken."""
+        try:
+            await self._log.append(*entries)
+        except Refused:
+            await self._log.append(entries[-1])
+            raise
 
     async def _asked(self, sight: Sight, *, may_call: bool) -> Answer:
         hands, thread = self._hands, self._thread
@@ -219,7 +242,7 @@ class _Life:
         asked = [each.text for each in request_of(turn, sight.items)] if step.kind == "automatic" else []
         summary = words.summary_of(answer.text, asked)
         entry = {"type": "compaction", "summary": summary, "kind": step.kind, "upto": sight.last_ordinal}
-        await self._log.append(entry, self._hands.sampler.usage(answer))
+        await self._answered(entry, self._hands.sampler.usage(answer))
         return replace(turn, compacted=True, spent=turn.spent.plus(answer.tokens))
 
     # -- tools ---------------------------------------------------------------------------------------------------------

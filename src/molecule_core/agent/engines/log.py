@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, TypeVar
 
 from molecule_core.agent.engines.patience import Patience
+from molecule_core.agent.neutral import line
+from molecule_core.client.api import ApiError
 from molecule_core.client.threads import LogLine, Threads
 from molecule_core.ground.ids import Ids
 from molecule_core.wire.threads import Sight
@@ -21,6 +23,13 @@ ENDED = ("interrupted", "closed")
 
 class Stopped(Exception):
     """The server wants the turn to end; what ran for it was ended."""
+
+
+class Refused(Exception):
+    """The server never takes what was to be appended, however often it is tried; the text says why."""
+
+
+_NEVER = (400, 413, 422)
 
 
 class Log:
@@ -49,13 +58,18 @@ class Log:
         self._beat = beat_seconds
 
     async def append(self, *entries: dict[str, Any]) -> None:
-        """Appends once, however often it is tried; none: only keeps the claim. Raises ApiError."""
+        """Appends once, however often it is tried; none: only keeps the claim. Raises Refused, ApiError."""
         key = self._ids.new()
-        told = await self._patience.answer(
-            lambda: self._threads.append(
-                self.thread_id, self.turn_id, self.generation, entries, key=key, seen=self.seen
+        try:
+            told = await self._patience.answer(
+                lambda: self._threads.append(
+                    self.thread_id, self.turn_id, self.generation, entries, key=key, seen=self.seen
+                )
             )
-        )
+        except ApiError as error:
+            if error.status not in _NEVER:
+                raise
+            raise Refused(line(str(error.problem.get("error", error)), 300)) from None
         self.stop = told.stop or self.stop
 
     async def sight(self) -> Sight:

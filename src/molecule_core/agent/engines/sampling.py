@@ -116,10 +116,22 @@ class Sampler:
 def _arguments(text: str) -> Any:
     """The arguments of a call; what is no JSON object is shown to the model as what it wrote."""
     try:
-        found = msgspec.json.decode(text or "{}")
-    except msgspec.DecodeError:
+        found = _storable(msgspec.json.decode(text or "{}"))
+    except (msgspec.DecodeError, RecursionError):
         return {"not_json": text[:_MOST_SHOWN]}
     return found if isinstance(found, dict) else {"not_an_object": text[:_MOST_SHOWN]}
+
+
+def _storable(value: Any) -> Any:
+    """A JSON value, or a text, without what no server keeps: NUL, and halves of characters, which some providers send
+    in two pieces. Raises RecursionError."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")
+    if isinstance(value, list):
+        return [_storable(each) for each in value]
+    if isinstance(value, dict):
+        return {_storable(name): _storable(each) for name, each in value.items()}
+    return value
 
 
 async def _whole(model: Model, request: Request) -> Answer:
@@ -135,6 +147,8 @@ async def _whole(model: Model, request: Request) -> Answer:
                 calls.append(event)
             case Usage():
                 usage = Usage(max(usage.input, event.input), max(usage.output, event.output), event.estimated)
+    text, thought, extra = _storable(text), _storable(thought), _storable(extra)
+    calls = [ToolCall(*map(_storable, (each.call_id, each.name, each.arguments))) for each in calls]
     if not usage.input and not usage.output:  # a provider that does not say; what is estimated counts too
         seen = sum(each.tokens or tokens_of(len(each.text.encode())) for each in request.items)
         made = sum(len(each.arguments.encode()) for each in calls) + len(text.encode())

@@ -94,11 +94,16 @@ _STOPPED = {
 def next_step(turn: Turn, sight: Sight, bounds: Bounds) -> Step:
     """The step that comes next."""
     if turn.stop is not None:
-        return _STOPPED.get(turn.stop, End("interrupted", error=turn.stop))
+        return stopped(turn.stop)
     calls = unanswered(sight.items)
     if calls:
         return _about(turn, calls)
     return _end(turn, sight, bounds) or _asking(turn, sight, bounds)
+
+
+def stopped(why: str) -> End:
+    """How a turn ends that the server takes no more for."""
+    return _STOPPED.get(why, End("interrupted", error=why))
 
 
 def _about(turn: Turn, calls: tuple[SightItem, ...]) -> Run | GiveUp:
@@ -106,7 +111,7 @@ def _about(turn: Turn, calls: tuple[SightItem, ...]) -> Run | GiveUp:
     past = tuple(each for each in calls if each.turn_id not in (None, turn.turn_id))
     if past:
         return GiveUp(past, "not run, or not to its end: its turn was stopped")
-    return Run(calls) if turn.broken is None else GiveUp(calls, "not run: the turn failed")
+    return Run(calls) if turn.broken is None else GiveUp(calls, "not run, or not to its end: its turn failed")
 
 
 def _end(turn: Turn, sight: Sight, bounds: Bounds) -> End | None:
