@@ -418,7 +418,11 @@ async def test_an_answer_that_the_server_never_takes_ends_its_turn_is_paid_for_o
     for _ in range(40):
         deep = {"in": deep}
     async with endpoint() as at:
-        at.answers = [Reply("", (("c1", "list_peers", deep),)), Reply("a\x00b", (("c1", "list_peers", {"\x00": 1}),)), DONE]
+        at.answers = [
+            Reply("", (("c1", "list_peers", deep),)),
+            Reply("a\x00b", (("c1", "list_peers", {"\x00": 1}),)),
+            DONE,
+        ]
         message = await asked(person, seat, "hello")
         async with living(server, seat, home(tmp_path / "ops", at)):
             await long(watch.waiting, lambda count: count == 0)
@@ -442,8 +446,8 @@ async def test_a_message_whose_turn_does_not_begin_for_its_budget_is_not_sampled
         watch = Watcher(seat)
         at.answers = [DONE, DONE]
         at.gate = asyncio.Event()
-        for text in ("one", "two"):
-            late = await asked(person, seat, text)
+        await asked(person, seat, "one")
+        late = await asked(person, seat, "two")
         async with living(server, seat, home(tmp_path / "ops", at)):
             await long(watch.all, lambda found: [len(each["queued"]) for each in found] == [1])
             await life_until(at, 1)

@@ -33,6 +33,7 @@ from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids
 from molecule_core.wire.approvals import Rule
 from molecule_core.wire.mcp import Calling, Outcome
+from molecule_core.wire.threadlog import Trigger
 from molecule_core.wire.toolspec import ToolError, ToolSpec
 from molecule_core.wire.verbs import KEY_HEADER
 from tests.agent.thread_stand_in import BASE, StandIn
@@ -393,7 +394,8 @@ SPAWN = ToolCall("c1", "spawn_agent", '{"task_name": "dig", "message": "Dig."}')
 @requirement("AR3")
 async def test_a_call_that_its_model_calls_like_one_from_before_a_compaction_is_another_one() -> None:
     bench = Bench([SPAWN], "one", "In short.", [SPAWN], "two", rules=(Rule(action="call:spawn_*"),))
-    for number, trigger in enumerate(("user", "compact", "user")):
+    triggers: tuple[Trigger, ...] = ("user", "compact", "user")
+    for number, trigger in enumerate(triggers):
         bench.threads.say("" if trigger == "compact" else "dig", f"t{number}", trigger)
         assert (await bench.drive()).status == "completed"
         bench.approval.clear()
@@ -468,7 +470,12 @@ async def test_a_turn_of_which_nothing_can_be_kept_ends_all_the_same(told: bool)
 @requirement("AR3")
 async def test_a_turn_with_a_call_whose_output_is_refused_ends_all_the_same() -> None:
     bench = Bench([PEERS], "never said")
-    bench.tool = lambda _: {"full": setattr(bench.threads, "full", True)}
+
+    def fills(_: str) -> Any:
+        bench.threads.full = True
+        return {}
+
+    bench.tool = fills
     bench.threads.say("go")
     end = await bench.drive()
     assert end.status == "failed" and "too large" in str(end.error) and len(bench.threads.ended) == 1

@@ -113,7 +113,6 @@ class _Chat:
             self._add("assistant", content=item.text, **self._thought)
         self._thought = {}
 
-
     def _named(self, call_id: str) -> str:
         """What a call is called here: as its model has called it, if no other is called so."""
         name = unmarked(call_id)
