@@ -53,6 +53,27 @@ async def test_what_a_caller_says_of_the_cost_of_its_call_counts_for_nothing(hou
 
 
 @ONE_ENGINE
+@requirement("Q6")
+async def test_blanks_around_a_pattern_are_no_part_of_it_and_a_pattern_of_blanks_is_refused(house: House) -> None:
+    _root, lead, ops = await house.line("Root", "Lead", "Ops")
+    needs, alone = f"/workspaces/{ops.id}/approval-rules", f"/workspaces/{lead.id}/standing-authority"
+    rules = {"rules": [{"action": " tool:send_message_to_user\n", "note": " people read this "}]}
+    set_ = await house.person.call("PUT", needs, body=rules)
+    assert set_ == {"rules": [{"action": "tool:send_message_to_user", "note": "people read this"}]}
+    assert await ops.api.get(needs) == set_
+    await stopped(ops, f"/workspaces/{ops.id}/notify", {"message": "hello"})
+    times = {"from": "2026-01-01T00:00:00Z", "until": "2999-01-01T00:00:00Z"}
+    given = await house.person.call("PUT", alone, body={"grants": [{"action": "pay * ", "cost_up_to": 50, **times}]})
+    assert (given["grants"][0]["action"], given["grants"][0]["cost_up_to"]) == ("pay *", 50)
+    assert (await house.asks(ops, "pay Ann", cost=50))["status"] == "approved"
+    for where, what in ((needs, "rules"), (alone, "grants")):
+        before = await house.person.get(where)
+        bad = house.person.call("PUT", where, body={what: [{"action": "a"}, {"action": " \t"}]})
+        assert await code(bad) == (422, "invalid_field")
+        assert await house.person.get(where) == before
+
+
+@ONE_ENGINE
 @requirement("Q6", "Q4")
 async def test_what_a_client_names_anew_each_time_is_no_part_of_the_call_and_all_else_is(house: House) -> None:
     root, ops = await house.line("Root", "Ops")

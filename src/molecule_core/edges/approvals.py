@@ -12,6 +12,7 @@ from molecule_core.approvals.reader import ORG_STATES, STATES, ApprovalReader
 from molecule_core.approvals.writer import ApprovalWriter
 from molecule_core.edges.auth import Guards
 from molecule_core.edges.messages import checked_key
+from molecule_core.edges.policies import grants_said, rules_said
 from molecule_core.edges.query import AFTER, BEFORE, LIMIT, WAIT, asks, choice, number, plain_text, text, whole_number
 from molecule_core.edges.rates import SENDING
 from molecule_core.edges.routes import EVERYBODY, PEOPLE, WORKSPACE, Answer, Call, Reach, Route, Who, json_answer
@@ -21,7 +22,7 @@ from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import clean_line, is_client_id, shorten
 from molecule_core.org.reader import OrgReader
 from molecule_core.threads.reader import ThreadReader
-from molecule_core.wire.approvals import ApprovalItem, ApprovalPage, Authority, Grant, Party, Policy, RuleSet, Used
+from molecule_core.wire.approvals import ApprovalItem, ApprovalPage, Authority, Party, Policy, RuleSet, Used
 
 _SESSION_LENGTH = 10
 _DECISIONS = {
@@ -315,10 +316,9 @@ class ApprovalEdge:
 
     async def set_rules(self, call: Call) -> Answer:
         """From now on these actions of this workspace need an approval, and no others."""
-        said = call.read(RuleSet)
-        self._check_patterns([each.action for each in said.rules], [each.note for each in said.rules])
+        needs = rules_said(call.read(RuleSet), self._limits)
         by = f"{call.by.kind.value}:{call.by.id}"
-        found = await self._writer.set_policies(call.target.id, by, needs=said.rules)
+        found = await self._writer.set_policies(call.target.id, by, needs=needs)
         return json_answer(RuleSet(list(found.rules)))
 
     async def authority(self, call: Call) -> Answer:
@@ -327,21 +327,10 @@ class ApprovalEdge:
 
     async def set_authority(self, call: Call) -> Answer:
         """From now on this workspace approves these actions by itself for those below it, and no others."""
-        said = call.read(Authority)
-        self._check_patterns([each.action for each in said.grants], [])
-        try:
-            grants = [_in_time(each) for each in said.grants]
-        except ValueError:
-            raise InvalidField(reason="from and until must be times in RFC 3339, like 2026-11-21T09:00:00Z") from None
+        grants = grants_said(call.read(Authority), self._limits)
         by = f"{call.by.kind.value}:{call.by.id}"
         found = await self._writer.set_policies(call.target.id, by, grants=grants)
         return json_answer(Authority(list(found.grants)))
-
-    def _check_patterns(self, patterns: list[str], notes: list[str]) -> None:
-        if len(patterns) > self._limits.approval_rules:
-            raise InvalidField(reason=f"at most {self._limits.approval_rules} are taken")
-        for each in (*patterns, *notes):
-            clean_line(each, self._limits.short_text_length, "action and note")
 
     # -- steps ---------------------------------------------------------------------------------------------------------
 
@@ -391,9 +380,3 @@ def _id_of(call: Call) -> str:
     if "\x00" in call.params["approval_id"]:  # PostgreSQL cannot compare it
         raise NotFound(what="approval")
     return call.params["approval_id"]
-
-
-def _in_time(grant: Grant) -> Grant:
-    """A grant whose times are spelled as the rules compare them. Raises ValueError."""
-    since, until = (None if each is None else rules.same_time(each) for each in (grant.since, grant.until))
-    return Grant(grant.action, grant.cost_up_to, since, until)
