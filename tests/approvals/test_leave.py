@@ -137,6 +137,63 @@ async def test_the_repetition_of_a_call_that_went_through_is_answered_as_the_fir
     await stopped(ops, notify, {"message": "hello"}, idempotency_key="k-1")
 
 
+def work_as_message(name: str) -> Item:
+    """A2A message/send that gives work."""
+    body = message(name, "count")
+    body["params"]["message"]["metadata"] = {"delegation": True}
+    return body
+
+
+async def decline(seat: Seat, house: House) -> None:
+    """A target gives back the work that it has been given."""
+    (row,) = [each for each in await house.mail(seat) if each["kind"] == "delegation"]
+    answer = {"handle": row["instructions"]["reply_handle"], "reason": "not now"}
+    await bounded(seat.api.post(f"/workspaces/{seat.id}/decline", answer))
+
+
+@requirement("Q6", "Q4")
+@pytest.mark.parametrize("way", ["delegate", "a2a"])
+async def test_an_approval_lets_one_delegation_begin_and_none_that_follows_its_failure(house: House, way: str) -> None:
+    root, ops = await house.line("Root", "Ops")
+    await rule(house, ops, "delegate_task")
+    where, body = f"/workspaces/{root.id}/a2a", work_as_message("m-1")
+    if way == "delegate":
+        where, body = f"/workspaces/{ops.id}/delegate", {"target_id": root.id, "task": "count", "idempotency_key": "k"}
+    item = await stopped(ops, where, body)
+    await house.decides(root, item, "approve")
+    for _ in range(2):
+        assert await call(ops, where, body, item), "under its key it is the one that has begun"
+    assert await call(ops, where, body)
+    await decline(root, house)
+    assert await code(call(ops, where, body, item)) == (409, "approval_used")
+    second = await stopped(ops, where, body)
+    assert second["approval_id"] != item["approval_id"]
+    begun = await house.person.get(f"/workspaces/{ops.id}/delegations")
+    assert [each["status"] for each in begun] == ["failed"]
+    await house.decides(root, second, "approve")
+    assert await call(ops, where, body, second)
+    assert await call(ops, where, body)
+    begun = await house.person.get(f"/workspaces/{ops.id}/delegations")
+    assert len(begun) == 2
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_standing_authority_gives_an_approval_of_its_own_to_what_begins_after_a_failure(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    await rule(house, ops, "delegate_task")
+    grants = {"grants": [{"action": "tool:delegate_task"}]}
+    await house.person.call("PUT", f"/workspaces/{root.id}/standing-authority", body=grants)
+    where = f"/workspaces/{ops.id}/delegate"
+    body = {"target_id": root.id, "task": "count", "idempotency_key": "k"}
+    for count in (1, 2):
+        for _ in range(2):
+            await call(ops, where, body)
+        approvals = (await house.person.get("/approvals"))["approvals"]
+        assert (len(approvals), all(each["used_at"] for each in approvals)) == (count, True)
+        await decline(root, house)
+
+
 @ONE_ENGINE
 @requirement("Q6")
 async def test_a_kept_text_that_is_sent_at_once_is_a_reply(house: House) -> None:

@@ -236,13 +236,13 @@ class ApprovalWriter:
 
         return await self._run(row, decide)
 
-    async def use(self, row: Approval, action_hash: str, key: str | None = None) -> Approval:
-        """The requester is about to act: once, also if it says it twice under one `key`. Raises NotFound,
-        ApprovalUsed, ApprovalChanged, NotApproved."""
+    async def use(self, row: Approval, action_hash: str, key: str | None = None, *, is_new: bool = False) -> Approval:
+        """The requester is about to act: once, also if it says it twice under one `key`, unless that does not tell any
+        more what was done under it (`is_new`). Raises NotFound, ApprovalUsed, ApprovalChanged, NotApproved."""
 
         def decide(known: Approval) -> Deciding[Approval]:
             use = {"workspace_id": known.workspace_id, "key": key, "content_hash": action_hash}
-            before = () if key is None else (yield Read("approval_use", use))
+            before = () if key is None or is_new else (yield Read("approval_use", use))
             now = self._clock.now()
             if before and rules.is_repeat(before[0][0], now, self._limits):
                 return WriteSet(known)

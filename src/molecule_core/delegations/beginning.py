@@ -21,7 +21,7 @@ from molecule_core.delegations.model import (
     Status,
 )
 from molecule_core.delegations.steps import Statement, moved, noted, rows_of, sent
-from molecule_core.ground.clock import HOUR, SECOND, Clock
+from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import MayNotTalk, MessageIdReused, NotFound
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
@@ -238,7 +238,7 @@ class Beginning:
         if asked.key is None or not keyed:
             return None
         content_hash, created_at, *row = keyed[0]
-        if created_at <= now - self._limits.delegation_key_hours * HOUR:
+        if not rules.is_kept(created_at, now, self._limits):
             return None
         if content_hash != _content(asked.target_id, hashed):
             raise MessageIdReused(message_id=asked.key)

@@ -21,7 +21,7 @@ from molecule_core.delegations.model import (
     Stands,
     Status,
 )
-from molecule_core.ground.clock import SECOND
+from molecule_core.ground.clock import HOUR, SECOND
 from molecule_core.ground.limits import Limits
 from molecule_core.org.model import PUSH, Pulse
 from molecule_core.org.model import Status as Standing
@@ -220,6 +220,11 @@ def task_hash(parts: Sequence[Mapping[str, Any]]) -> str:
 def deadline_of(seconds: int | None, now: int, limits: Limits) -> int:
     """When a delegation has failed that begins now."""
     return now + min(seconds or limits.delegation_seconds, limits.delegation_most_seconds) * SECOND
+
+
+def is_kept(created_at: int, now: int, limits: Limits) -> bool:
+    """Whether a key that something was begun under at that time still stands for it."""
+    return created_at > now - limits.delegation_key_hours * HOUR
 
 
 def is_unsure(row: Delegation) -> bool:

@@ -83,6 +83,11 @@ class DelegationWriter:
         deciding = partial(self._beginning.begin, asked, draft)
         return self._store.run(Command(source.org_id, (("delegates", source.id), *message_keys), deciding))
 
+    async def knows(self, org_id: str, source_id: str, key: str) -> bool:
+        """Whether what a workspace has begun under a key is the answer to whoever begins it again under that."""
+        rows = await self._store.rows("delegation_by_key", {"org_id": org_id, "source_id": source_id, "key": key})
+        return bool(rows) and rules.is_kept(rows[0][1], self._clock.now(), self._limits)
+
     async def cancel(self, row: Delegation, by: Sender, reason: str) -> Delegation:
         """It is not wanted any more: it ends, and who works on it is told. One that has ended stays as it is."""
 

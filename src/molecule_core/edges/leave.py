@@ -1,7 +1,7 @@
 """Leave for the server's own tools: what a workspace may do only with an approval, by a rule that people have set.
 
 One place for every route that a tool takes, whether the tool is called over HTTP or through an MCP endpoint. Above: the
-app, which asks before each handler. Below: the writer and reader of approvals.
+app, which asks before each handler. Below: the writer and reader of approvals; the writer of delegations.
 """
 
 import hashlib
@@ -14,12 +14,14 @@ from molecule_core.approvals import rules
 from molecule_core.approvals.model import Approval, Request, Status
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.approvals.writer import ApprovalWriter
+from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.edges.delegated import EXTENSIONS, asks_to_delegate
 from molecule_core.edges.messages import checked_key
 from molecule_core.edges.routes import Call, Route
 from molecule_core.ground.errors import MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import ApprovalNeeded
+from molecule_core.ground.text import is_client_id
 from molecule_core.wire import toolspec
 from molecule_core.wire.approvals import Policy, Rule, plain
 from molecule_core.wire.tools import TOOLS
@@ -73,12 +75,13 @@ _BEGINNING = 500
 
 class Wanted(NamedTuple):
     """A call that needs leave: by which rule, of which tool, and what is to be done. `key`: what tells its
-    repetitions."""
+    repetitions; `gives`: of a call that gives work, the same as its handler calls it."""
 
     rule: Rule
     tool: str
     details: dict[str, Any]
     key: str | None
+    gives: str | None
 
     @property
     def action(self) -> str:
@@ -88,9 +91,12 @@ class Wanted(NamedTuple):
 class Leave:
     """Lets calls of workspaces through, or asks for an approval instead."""
 
-    def __init__(self, writer: ApprovalWriter, reader: ApprovalReader, *, limits: Limits) -> None:
+    def __init__(
+        self, writer: ApprovalWriter, reader: ApprovalReader, delegations: DelegationWriter, *, limits: Limits
+    ) -> None:
         self._writer = writer
         self._reader = reader
+        self._delegations = delegations
         self._limits = limits
 
     def concerns(self, call: Call) -> bool:
@@ -109,19 +115,30 @@ class Leave:
             return
         hashed = rules.action_hash(wanted.action, rules.canonical(wanted.details))
         named = call.header(HEADER)
-        if wanted.key is not None and await self._writer.went_through(call.by.id, wanted.key, hashed):
+        if await self._is_repeated(call, wanted, hashed):
             return
+        is_new = wanted.gives is not None
         if named is not None:
             row = await self._reader.one(call.by.org_id, named.replace("\x00", ""))
             if row.workspace_id != call.by.id:
                 raise NotFound(what="approval")
-            await self._writer.use(row, hashed, wanted.key)
+            await self._writer.use(row, hashed, wanted.key, is_new=is_new)
             return
         opened = await self._writer.request(self._request(call, wanted))
         if not opened.hit and opened.row.status is Status.APPROVED:  # by somebody's standing authority
-            await self._writer.use(opened.row, hashed, wanted.key)
+            await self._writer.use(opened.row, hashed, wanted.key, is_new=is_new)
             return
         raise ApprovalNeeded(action=wanted.action, how=_how(opened.row), approval=plain(self._reader.item(opened.row)))
+
+    async def _is_repeated(self, call: Call, wanted: Wanted, hashed: str) -> bool:
+        """Whether a call went through before and its handler still knows by its key what it did. A delegation that has
+        failed has given its key back: under it another one would begin, for which nobody has given leave."""
+        if wanted.key is None or not await self._writer.went_through(call.by.id, wanted.key, hashed):
+            return False
+        if wanted.gives is None:
+            return True
+        is_id = is_client_id(wanted.gives, self._limits.id_length)  # under anything else no handler begins
+        return is_id and await self._delegations.knows(call.by.org_id, call.by.id, wanted.gives)
 
     def _request(self, call: Call, wanted: Wanted) -> Request:
         return Request(
@@ -144,7 +161,9 @@ class Leave:
             is_known = any(each.first_time for each in found) and await self._reader.used_before(call.by.id, action)
             rule = rules.needs(found, action, None, used_before=is_known)
             if rule is not None:
-                return Wanted(rule, tool, details, _key(call, body, self._limits))
+                what, name = _name(call, body, self._limits)
+                gives = name if _gives_work(call, body) else None
+                return Wanted(rule, tool, details, _key(what, name), gives)
         return None
 
     def _details(self, call: Call) -> tuple[dict[str, Any], Any]:
@@ -184,11 +203,17 @@ def _meant(call: Call, body: Any) -> tuple[str, ...]:
     names = tools_of(call.route)
     if _place(call.route) == _DRAFT and not call.target.send_drafts:
         return ()
-    if "reply_to_workspace" in names:
-        metadata = _message(body).get("metadata")
-        if asks_to_delegate(metadata if isinstance(metadata, dict) else {}, call.header(EXTENSIONS)):
-            return (*_DELEGATE, *names)
+    if _place(call.route) == _SEND and _gives_work(call, body):
+        return (*_DELEGATE, *names)
     return names
+
+
+def _gives_work(call: Call, body: Any) -> bool:
+    """Whether the handler of a call begins a delegation under the key of that call."""
+    if _place(call.route) != _SEND:
+        return _place(call.route) == _GIVE
+    metadata = _message(body).get("metadata")
+    return asks_to_delegate(metadata if isinstance(metadata, dict) else {}, call.header(EXTENSIONS))
 
 
 def _message(body: Any) -> dict[str, Any]:
@@ -198,28 +223,30 @@ def _message(body: Any) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def _key(call: Call, body: Any, limits: Limits) -> str | None:
-    """What the handler of a call tells its repetitions by, so that it does nothing by them; None: it does not. Raises
-    InvalidField."""
+def _name(call: Call, body: Any, limits: Limits) -> tuple[str, str | None]:
+    """What the handler of a call tells its repetitions by, so that it does nothing by them, and of which kind that is;
+    None: it does not. Raises InvalidField."""
     place, own = _place(call.route), body if isinstance(body, dict) else {}
     if place in _BY_HANDLE and not own.get("progress"):
-        return _named("handle", own.get("handle"))
+        return "handle", _text(own.get("handle"))
     if place in _CALLS:
-        return _named("call", own.get("call_id"))
+        return "call", _text(own.get("call_id"))
     if place not in _KEYED:
-        return None
+        return "", None
     if (key := checked_key(call, limits)) is not None:
-        return _named("key", key)
+        return "key", _text(key)
     if place == _GIVE:
-        return _named("key", own.get("idempotency_key"))
-    return _named("message", _message(body).get("messageId")) if place == _SEND and _is_free(call) else None
+        return "key", _text(own.get("idempotency_key"))
+    return "message", _text(_message(body).get("messageId")) if place == _SEND and _is_free(call) else None
 
 
-def _named(what: str, name: Any) -> str | None:
-    """A key among those of approvals: of one length, and none that a client could give its request."""
-    if not isinstance(name, str) or not name:
-        return None
-    return f"{what}/{hashlib.sha256(name.encode()).hexdigest()}"
+def _text(name: Any) -> str | None:
+    return name if isinstance(name, str) and name else None
+
+
+def _key(what: str, name: str | None) -> str | None:
+    """A name among the keys of approvals: of one length, and none that a client could give its request."""
+    return None if name is None else f"{what}/{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def _is_free(call: Call) -> bool:
