@@ -228,13 +228,18 @@ class Approval:
         self.used_at = now
         self._hop("used", ("workspace", self.seat.id))
 
+    def runs_out(self, now: int) -> bool:
+        """Whether its time is over before anything else happens to it: that is a no, whoever finds it out."""
+        is_over = self.is_open and now >= self.expires_at
+        if is_over:
+            self._end("expired", "deny", _CLOCK, now)
+        return is_over
+
     def looked_after(self, now: int) -> None:
         """The tree or the time is another one."""
-        if not self.is_open:
+        if not self.is_open or self.runs_out(now):
             return
-        if now >= self.expires_at:
-            self._end("expired", "deny", _CLOCK, now)
-        elif self.status == "pending" and self.holder is not None:
+        if self.status == "pending" and self.holder is not None:
             if not self._is_above:
                 self._hop("escalated", _SERVER, self.holder.id)
                 self._climb(now)

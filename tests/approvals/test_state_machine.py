@@ -54,7 +54,7 @@ class Leave:
         self.questions = list[int]()
         self.told = set[str]()
 
-    def changes(self, change: Callable[[], None]) -> None:
+    def changes(self, change: Callable[[], object]) -> None:
         """Something happens. If that ends it, who was asked before and is not now is told; not who had it still, since
         its message is taken back, nor who has ended it."""
         held, was_open = self.model.holder, self.model.is_open
@@ -110,6 +110,10 @@ class ApprovalMachine(RuleBasedStateMachine):
         """One of them."""
         found = self.some(*statuses)
         return found[-1 - which % len(found)]
+
+    def in_time(self, leave: Leave) -> None:
+        """Somebody acts: if time has said no by then, that comes first."""
+        leave.changes(lambda: leave.model.runs_out(self.now))
 
     def taken(self, found: Any, meant: str) -> bool:
         """Whether something happened; whether it is refused is said by the model."""
@@ -196,6 +200,8 @@ class ApprovalMachine(RuleBasedStateMachine):
     def answers(self, leave: Leave, how: str, to: str | None) -> None:
         """The requester says more. Of its replies only the one to the question that is open does anything."""
         model, details = leave.model, None if to is None or how != "route" else {"to": to}
+        if how == "route":
+            self.in_time(leave)
         meant = "yes" if model.status == "info_requested" else "no"
         if how == "route":
             found = self.does(self.ladder.answers(leave.row, details))
@@ -209,7 +215,9 @@ class ApprovalMachine(RuleBasedStateMachine):
             assert not is_open or not isinstance(found, type), found
             meant = "yes" if is_open else "no" if isinstance(found, type) else "again"
         if self.taken(found, meant):
-            leave.changes(lambda: model.answers(details, self.now))
+            self.in_time(leave)  # a reply is taken even then, but is no answer any more
+            if model.is_open:
+                leave.changes(lambda: model.answers(details, self.now))
 
     @precondition(lambda self: self.some("approved"))
     @rule(which=which, key=st.sampled_from([None, None, "u"]))
@@ -221,6 +229,7 @@ class ApprovalMachine(RuleBasedStateMachine):
     def uses_it(self, leave: Leave, hashed: str, key: str | None) -> None:
         """The requester acts: once; what it says again under one name it is told again."""
         model = leave.model
+        self.in_time(leave)
         before = self.uses.get((model.seat.id, key or ""))
         is_repeated = before is not None and before[0] == hashed and self.now < before[1].used_at + USE_SECONDS
         can = model.can_be_used(hashed, self.now)
@@ -236,6 +245,7 @@ class ApprovalMachine(RuleBasedStateMachine):
         """It is not wanted any more."""
         leave = self.one(which)
         model = leave.model
+        self.in_time(leave)
         who = ("workspace", model.seat.id) if by == "requester" else ("person", by)
         meant = "yes" if model.is_open else "again" if model.status == "withdrawn" else "no"
         if self.taken(self.does(self.ladder.withdraws(leave.row, Party(*who, by))), meant):
@@ -294,6 +304,7 @@ class ApprovalMachine(RuleBasedStateMachine):
     def says(self, leave: Leave, act: Act) -> None:
         """Somebody decides. The model is told of a requester as of somebody who may decide nothing."""
         assert act.who is not None
+        self.in_time(leave)
         is_own = act.who == ("workspace", leave.model.seat.id)
         meant = leave.model.takes(act._replace(who=None) if is_own else act)
         wish = Wish(Decision(act.decision), act.revision, act.hashed, act.holder)
@@ -353,6 +364,11 @@ class ApprovalMachine(RuleBasedStateMachine):
         """Time passes, and what is due happens."""
         self.ladder.world.clock.at += seconds * SECOND
         self.fire()
+
+    @rule(seconds=st.sampled_from([60, 300, 3_600]))
+    def fall_behind(self, seconds: int) -> None:
+        """Time passes, and nobody has come to what is due."""
+        self.ladder.world.clock.at += seconds * SECOND
 
     @rule()
     def fire(self) -> None:

@@ -27,14 +27,18 @@ class Hearing:
         self._limits = limits
 
     def explained(self, org_id: str, fact: Explained) -> Generator[Step, Any, Followed]:
-        """The requester has answered a question: it goes back to who asked. What comes too late changes nothing, even
-        if another question is open by then. It reaches far: who is to decide is known once it is read."""
+        """The requester has answered a question: it goes back to who asked, unless its time is over. What comes too
+        late changes nothing, even if another question is open by then. It reaches far: who is to decide is known once
+        it is read."""
         row = yield from row_of(org_id, approval_of(fact.message_id))
         if row is None or rules.TABLE[Fact.ANSWER, row.status] is None or row.question_seq != fact.seq:
             return Followed()
         course = self._steps.course(row)
         # The command that answers has closed the question already.
         course.put(question_seq=None)
+        if rules.is_over(row, course.now):
+            yield from self._steps.expire(course)
+            return course.followed(self._steps.counted)
         by = Party(Kind.WORKSPACE.value, row.workspace_id, row.requester_name)
         text = shorten(fact.text, self._limits.approval_text_length)
         yield from self._steps.answered(course, by, text, None)

@@ -167,6 +167,11 @@ def expiry(seconds: int | None, now: int, limits: Limits) -> int:
     return now + min(seconds or limits.approval_seconds, limits.approval_most_seconds) * SECOND
 
 
+def is_over(row: Approval, now: int) -> bool:
+    """Whether the time of an open approval is over: nobody's word counts any more, also if no timer has gone off."""
+    return bool(row.open) and now >= row.expires_at
+
+
 def due_of(row: Approval) -> int | None:
     """When an approval is to be looked at next."""
     if not row.open:

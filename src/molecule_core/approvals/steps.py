@@ -273,6 +273,11 @@ class Steps:
                 yield from self._send(course, seat, ending_letter(course.row, course.row.messages + 1, party))
         course.tell(found.event, before)
 
+    def expire(self, course: Course) -> Generator[Step, Any, None]:
+        """Its time is over."""
+        course.policy("deadline", "nobody has decided in time, which means no")
+        yield from self.end(course, Fact.EXPIRE, Judge(CLOCK.kind, CLOCK.id, CLOCK.name), note="")
+
     def used(self, course: Course, by: Party) -> None:
         """It is used up."""
         course.put(used_at=course.now)

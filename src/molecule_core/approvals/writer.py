@@ -30,7 +30,7 @@ from molecule_core.approvals.model import (
 from molecule_core.approvals.policies import PolicyBook
 from molecule_core.approvals.steps import CLOCK, SERVER, Course, Steps, row_of
 from molecule_core.ground.clock import Clock, rfc3339
-from molecule_core.ground.errors import MessageIdReused, NotFound
+from molecule_core.ground.errors import MessageIdReused, MoleculeError, NotFound
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import (
@@ -294,8 +294,7 @@ class ApprovalWriter:
             judge = Judge(SERVER.kind, SERVER.id, SERVER.name)
             yield from self._steps.end(course, Fact.WITHDRAW, judge, note="its workspace was removed")
         elif now >= row.expires_at:
-            course.policy("deadline", "nobody has decided in time, which means no")
-            yield from self._steps.end(course, Fact.EXPIRE, Judge(CLOCK.kind, CLOCK.id, CLOCK.name), note="")
+            yield from self._steps.expire(course)
         elif row.holder_id is not None and row.status is Status.PENDING:
             holder = Party(Kind.WORKSPACE.value, row.holder_id, row.holder_name)
             if not self._is_above(row):
@@ -343,15 +342,29 @@ class ApprovalWriter:
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     async def _run(self, row: Approval, decide: Callable[[Approval], Deciding[Approval]]) -> Approval:
-        """One command about an approval, as it stands then."""
+        """One command about an approval, as it stands then. If its time is over, that comes first: the timer may be
+        late, and whoever acts meanwhile must find what it would have left."""
 
         def deciding() -> Deciding[Approval]:
             known = yield from row_of(row.org_id, row.id)
             if known is None:  # retention has taken it
                 raise NotFound(what="approval")
+            if rules.is_over(known, self._clock.now()):
+                return (yield from self._expiring(known, decide))
             return (yield from decide(known))
 
         return await self._store.run(Command(row.org_id, (), deciding, alone=True))
+
+    def _expiring(self, row: Approval, decide: Callable[[Approval], Deciding[Approval]]) -> Deciding[Approval]:
+        """It expires, and who wanted something of it hears what it would of one that has expired before."""
+        course = self._steps.course(row)
+        yield from self._steps.expire(course)
+        written = course.written(self._steps.counted)
+        try:
+            yield from decide(course.row)  # nothing that has expired changes any more
+        except MoleculeError as refusal:
+            written.refusal = refusal
+        return written
 
 
 def _shown(row: Approval) -> Any:

@@ -1,0 +1,85 @@
+"""What is said of an approval whose time is over, before the server has come to it."""
+
+from typing import Any
+
+import pytest
+
+from molecule_core.ground.clock import SECOND
+from tests.approvals.house import House, Item, code, path, steps, text_of, verb
+from tests.journeys.patience import bounded
+from tests.requirements import requirement
+from tests.running import Seat
+
+_SECONDS = 60
+
+
+def falls_behind(house: House) -> None:
+    """The time of an approval is over, and no timer has gone off."""
+    house.clock.at += _SECONDS * SECOND
+
+
+async def has_expired(house: House, item: Item, ops: Seat) -> Item:
+    """Time has said no, and the requester reads it once."""
+    found = await house.now(item)
+    assert (found["status"], found["decided"]["decision"]) == ("expired", "deny")
+    assert (found["decided"]["by"]["kind"], [each["kind"] for each in found["policy"]]) == ("clock", ["deadline"])
+    await house.clock.advance(_SECONDS)
+    told = [each for each in await house.mail(ops) if each["kind"] == "approval_decision"]
+    assert len([each for each in told if "has expired" in text_of(each)]) == 1
+    assert await house.now(item) == found, "the timer finds nothing to do"
+    return found
+
+
+@requirement("Q3", "Q5")
+@pytest.mark.parametrize("decision", ["approve", "deny", "escalate", "more_info"])
+@pytest.mark.parametrize("who", ["holder", "person"])
+async def test_what_comes_after_the_time_of_an_approval_decides_nothing(house: House, who: str, decision: str) -> None:
+    root, ops = await house.line("Root", "Ops")
+    item = await house.asks(ops, expires_in=_SECONDS)
+    falls_behind(house)
+    more = {"note": "why?", "revision": item["revision"]}
+    said: Any = house.person_decides(item, decision, **more)
+    if who == "holder":
+        said.close()
+        said = house.decides(root, item, decision, **more)
+    assert await code(said) == (409, "already_decided")
+    assert steps(await has_expired(house, item, ops))[-1] == "expired"
+    assert await house.mail(root) == [], "nobody is handed what has expired"
+
+
+@requirement("Q3", "Q4")
+@pytest.mark.parametrize(
+    ("act", "refusal"),
+    [
+        ("answer", "nothing_asked"),
+        ("withdraw", "approval_ended"),
+        ("use", "not_approved"),
+        ("reply", ""),
+    ],
+)
+async def test_the_requester_too_learns_that_its_time_was_over(house: House, act: str, refusal: str) -> None:
+    root, ops = await house.line("Root", "Ops")
+    item = await house.asks(ops, expires_in=_SECONDS)
+    await house.decides(root, item, "more_info", note="to whom?")
+    (question,) = await house.mail(ops)
+    falls_behind(house)
+    if act == "reply":
+        body = {"handle": question["instructions"]["reply_handle"], "text": "to Ann"}
+        assert await bounded(ops.api.post(f"/workspaces/{ops.id}/reply", body))
+    else:
+        bodies = {"answer": {"text": "to Ann"}, "use": {"action_hash": item["action_hash"]}}
+        assert await code(verb(ops, item, act, **bodies.get(act, {}))) == (409, refusal)
+    found = await has_expired(house, item, ops)
+    assert (found["revision"], "answered" in [each["what"] for each in found["path"]]) == (1, False)
+
+
+@requirement("Q3", "Q5")
+async def test_who_has_no_part_in_it_is_refused_as_before(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    other = await house.seat("Other", root)
+    item = await house.asks(ops, expires_in=_SECONDS)
+    falls_behind(house)
+    decide = f"{path(item)}/decide"
+    assert await code(other.api.post(decide, {"decision": "approve"})) == (404, "not_found")
+    assert await code(ops.api.post(decide, {"decision": "approve"})) == (403, "own_approval")
+    await has_expired(house, item, ops)
