@@ -1,9 +1,11 @@
 """Organisations and seats: made, registered, read, changed, removed; and who is whose peer."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
+from molecule_core.edges.routes import WORKSPACE, Reach
 from molecule_core.ground.limits import Limits
 from tests.engines import Engine
 from tests.journeys.patience import refused
@@ -367,6 +369,31 @@ async def test_a_removed_seats_token_opens_nothing_any_more(server: Running) -> 
         seen[method, path] = (answer.status, answer.json.get("id"))
 
     assert seen == {(method, path): (410, gone.id) for method, path, _ in calls}
+
+
+@requirement("M3")
+async def test_a_removed_seats_token_opens_no_route_that_names_no_workspace(server: Running) -> None:
+    peer, gone = await server.seat("Peer"), await server.seat("Gone")
+    begun = await gone.api.post(f"/workspaces/{gone.id}/delegate", {"target_id": peer.id, "task": "count"})
+    thread = await gone.api.post(f"/workspaces/{gone.id}/threads", {"base_instructions": "Be brief."})
+    await remove(server.admin, gone)
+    ids = {"delegation_id": begun["delegation_id"], "thread_id": thread["thread_id"]}
+
+    open_to_it = [each for each in server.server.routes.rows if WORKSPACE in each.who.kinds]
+    calls = [
+        (each.method, re.sub(r"{(\w+)}", lambda named: ids.get(named[1], UNKNOWN), each.path))
+        for each in open_to_it
+        if each.who.reach is Reach.NONE
+    ]
+    seen = {}
+    for method, path in calls:
+        answer = await ask(server.port, method, path, None if method == "GET" else {}, token=gone.token)
+        seen[method, path] = (answer.status, answer.json.get("id"))
+
+    assert {("GET", f"/delegations/{ids['delegation_id']}"), ("GET", f"/threads/{ids['thread_id']}")} <= set(seen)
+    assert seen == dict.fromkeys(calls, (410, gone.id))
+    for api in (peer.api, server.admin):
+        assert await api.get(f"/delegations/{ids['delegation_id']}"), "those who are there go on reading"
 
 
 @requirement("M3")

@@ -158,12 +158,16 @@ class Guards:
             await self.look_up(call.headers, call.route)
 
     def locate(self, caller: Caller, route: Route, params: dict[str, str]) -> Workspace | None:
-        """The workspace that the path names, if this caller may reach it. Raises NotFound, WorkspaceRemoved."""
+        """The workspace that the path names, if this caller may reach it; None, if it names none. What was removed
+        reaches nothing. Raises NotFound, WorkspaceRemoved."""
         if "org_id" in params and (
             self._org.find_org(params["org_id"]) is None or not _in_org(caller, params["org_id"])
         ):
             raise NotFound(what="organisation")
         if route.who.reach is Reach.NONE:
+            own = self._org.workspace(caller.id) if caller.kind is Kind.WORKSPACE else None
+            if own is not None:
+                _check_living(own)
             return None
         return self.reach(caller, params["id"], route.who.reach, removed_too=route.removed_too)
 
@@ -174,8 +178,8 @@ class Guards:
             raise NotFound(what="workspace")
         if caller.kind is Kind.WORKSPACE and caller.id != workspace_id:
             self._check_neighbour(caller, workspace, reach)
-        if workspace.removed_at is not None and not removed_too:
-            raise WorkspaceRemoved(id=workspace.id, removed_at=rfc3339(workspace.removed_at))
+        if not removed_too:
+            _check_living(workspace)
         return workspace
 
     def _check_neighbour(self, caller: Caller, workspace: Workspace, reach: Reach) -> None:
@@ -184,8 +188,7 @@ class Guards:
         own = self._org.workspace(caller.id)
         if reach is Reach.OWN or own is None:
             raise NotFound(what="workspace")
-        if own.removed_at is not None:
-            raise WorkspaceRemoved(id=own.id, removed_at=rfc3339(own.removed_at))
+        _check_living(own)
         if workspace.removed and not related(self._org, own, workspace):
             raise NotFound(what="workspace")
 
@@ -194,6 +197,11 @@ class Guards:
         if b"authorization" in headers:
             return hash_of(headers[b"authorization"].partition(b" ")[2].decode("latin-1").strip())
         return hash_of(self.session(headers) or "")
+
+
+def _check_living(workspace: Workspace) -> None:
+    if workspace.removed_at is not None:
+        raise WorkspaceRemoved(id=workspace.id, removed_at=rfc3339(workspace.removed_at))
 
 
 def _in_org(caller: Caller, org_id: str) -> bool:
