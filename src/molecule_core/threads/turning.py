@@ -170,8 +170,8 @@ class EngineWriter:
                 after = change.of(row.thread_id)
                 stop = rules.stop_of(after, said.turn_id, tokens + after.tokens - row.tokens, self._limits)
             last = change.of(row.thread_id).last_ordinal
-            # Who has begun nothing since it claimed has been shown nothing, and is shown nothing by this. Who says up to
-            # where it has read has read no more yet: what has come since ends a wait that it begins now.
+            # Who has begun nothing since it claimed has been shown nothing, and is shown nothing by this. Who says how
+            # far it has read has read no further yet: what has come since ends a wait that it begins now.
             seen = NOT_BEGUN if row.seen == NOT_BEGUN else last if said.seen is None else told
             change.put(row.thread_id, seen=seen, owner_until=self._until(change))
             return change.written(Appended(last, [line_item(each) for each in news], stop))
