@@ -1987,7 +1987,8 @@ export interface Begin {
 
 /**
  * What an engine adds to the log. None at all: it only renews its claim and asks for news. `seen`: up to where
- * it has read; `key`: the same again is added once.
+ * its model was shown the log (left out: all that is there now and in `news`); a wait ends at once if the user
+ * has said something behind that. `key`: the same again is added once.
  */
 export interface Append {
   generation: number;

@@ -66,8 +66,6 @@ _COPIED_ROWS = 12
 _COMMAND_SECONDS = 30.0
 # A process frozen in the middle of a group holds up others so long; then it loses its session, and the group with it.
 _FROZEN_MILLISECONDS = "10000"
-# What one command may have done to its group: it breaks a constraint, or writes what does not fit, also into an index.
-_REFUSED = (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 _BROKEN = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 
 Wish = tuple[Pending, Decision[Any], Step]
@@ -250,8 +248,8 @@ class PostgresStore(Store):
             self._changed = changes is not None
             if changes is not None:
                 self._mirrors.wrote(*changes)
-        except _REFUSED as error:
-            raise Conflict(str(error)) from error
+        except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, asyncpg.ProgramLimitExceededError) as why:
+            raise Conflict(str(why)) from why
         except _BROKEN as error:
             if isinstance(error, asyncpg.InternalClientError) and self._writing is not None:
                 self._writing.terminate()  # it does not know any more what the server last said
