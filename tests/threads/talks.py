@@ -13,8 +13,7 @@ TASK, MESSAGE, FINAL = "NEW_TASK", "MESSAGE", "FINAL_ANSWER"
 How = Literal["completed", "failed", "interrupted"]
 Below = Literal["detach", "interrupt", "close"]
 _STANDS = {"completed": "completed", "failed": "errored", "interrupted": "interrupted"}
-_TOLD = {"completed": "done", "failed": "Agent errored: no", "interrupted": "Agent was interrupted."}
-_MESSAGE = {"completed": "done", "failed": "no", "interrupted": None}
+_STOPPED = "Agent was interrupted."
 
 
 class Letter:
@@ -31,10 +30,11 @@ class Letter:
 
 
 class Turn:
-    """A turn; `id` is what the product calls it, once somebody has looked."""
+    """A turn; `id` is what the product calls it, once somebody has looked. One that sums up what was said answers
+    nobody."""
 
-    def __init__(self, asker: "Talk | None", words: tuple[str, ...] = ()) -> None:
-        self.asker, self.words = asker, words
+    def __init__(self, asker: "Talk | None", words: tuple[str, ...] = (), *, sums_up: bool = False) -> None:
+        self.asker, self.words, self.sums_up = asker, words, sums_up
         self.id = ""
 
 
@@ -62,7 +62,8 @@ class Talk:
         self.queue = list[Turn]()
         self.mail = list[Letter]()
         self.closed = False
-        self.ends, self.last_end = 0, ""
+        self.ends, self.last_words = 0, ""
+        """How often it has ended, and what was told of the last time."""
         self.owner: str | None = None
         self.generation = self.until = 0
         self.is_blind = False
@@ -80,6 +81,11 @@ class Talk:
     def open(self) -> bool:
         """Whether there is something to do."""
         return self.running is not None or bool(self.queue)
+
+    @property
+    def listens(self) -> bool:
+        """Whether a turn runs that takes what the user says."""
+        return self.running is not None and not self.running.sums_up
 
     @property
     def depth(self) -> int:
@@ -138,10 +144,10 @@ class Talk:
         return [] if self.is_blind else self.looks(now)
 
     def begins(self, now: int) -> None:
-        """The next turn begins: letters first, in order, then what it was given."""
+        """The next turn begins: letters first, in order, then what it was given. One that sums up reads no letters."""
         self.running = self.queue.pop(0)
         self.status, self.message = "running", None
-        for letter in self.waiting():
+        for letter in [] if self.running.sums_up else self.waiting():
             letter.is_read(self.running)
             self.log.append(f"{letter.sort} of {letter.author.path}: {letter.text}")
         for text in self.running.words:
@@ -171,8 +177,9 @@ class Talks:
 
     # -- ends ----------------------------------------------------------------------------------------------------------
 
-    def end(self, talk: Talk, turn: Turn, how: How, *, goes_on: bool = True) -> None:
-        """A turn is over: whoever asked for it hears of it, once."""
+    def end(self, talk: Talk, turn: Turn, how: How, words: str = "", *, goes_on: bool = True) -> set[Talk]:
+        """A turn is over: whoever asked for it hears of it, once; those who were told. `words`: the answer, or why
+        there is none."""
         askers = [turn.asker]
         if talk.running is turn:
             talk.running = None
@@ -180,17 +187,19 @@ class Talks:
             self._torn(talk, turn)
         else:
             talk.queue.remove(turn)
-        talk.ends, talk.last_end = talk.ends + 1, _STANDS[how]
+        talk.ends += 1
+        talk.last_words = {"completed": words, "failed": f"Agent errored: {words}", "interrupted": _STOPPED}[how]
         if talk.running is None:
             for wait in talk.waits.values():
                 wait.is_left = True
-            idle = ("pending_init", None) if talk.queue else (_STANDS[how], _MESSAGE[how])
+            idle = ("pending_init", None) if talk.queue else (_STANDS[how], words or None)
             talk.status, talk.message = idle  # type: ignore[assignment]
-        for asker in dict.fromkeys(askers):
-            if asker is not None:
-                self._tell(talk, asker, _TOLD[how])
+        told = {asker: None for asker in askers if asker is not None}
+        for asker in told:
+            self._tell(talk, asker, talk.last_words)
         if goes_on:
             self._again(talk, how)
+        return {*told}
 
     def _answered(self, talk: Talk, turn: Turn, how: How) -> "Iterator[Talk]":
         for letter in talk.mail:
@@ -206,8 +215,7 @@ class Talks:
 
     def _tell(self, talk: Talk, asker: Talk, text: str) -> None:
         """By the agent's own policy; the last end of all tells the digests too, whoever ends last."""
-        turns = [turn for each in self.all for turn in (each.running, *each.queue) if turn is not None]
-        is_last = all(turn.asker is not asker for turn in turns)
+        is_last = not self.has_asked(asker)
         digests = any(letter.sort == FINAL and letter.author.wake == "digest" for letter in asker.waiting())
         wakes = talk.wake == "wake" or (is_last and (talk.wake == "digest" or digests))
         wakes = wakes and asker not in self.stopped
@@ -215,9 +223,15 @@ class Talks:
         if wakes:
             self.wake(asker)
 
+    def has_asked(self, asker: Talk) -> bool:
+        """Whether a turn that it has asked for is open."""
+        turns = [turn for each in self.all for turn in (each.running, *each.queue) if turn is not None]
+        return any(turn.asker is asker for turn in turns)
+
     def _again(self, talk: Talk, how: How) -> None:
         """What came meanwhile and was not shown gets a turn of its own."""
-        if how == "completed" and (talk.is_unread or talk.is_blind) and not talk.open:
+        will_answer = any(not turn.sums_up for turn in talk.queue)
+        if how == "completed" and (talk.is_unread or talk.is_blind) and not will_answer:
             talk.accepts(Turn(None), of_user=True)
         elif any(letter.wakes for letter in talk.waiting()):
             self.wake(talk)
@@ -230,19 +244,31 @@ class Talks:
     # -- stopping ------------------------------------------------------------------------------------------------------
 
     def interrupt(self, talk: Talk, *, all_of_it: bool = False) -> None:
-        """What runs is over; if nothing does, or with all of it, what waits too."""
-        running, queued = talk.running, [*talk.queue]
+        """What runs is over; if nothing does, or with all of it, what waits too, and what it was asked and has not
+        read."""
+        running, queued, told = talk.running, [*talk.queue], set[Talk]()
         if running is not None:
-            self.end(talk, running, "interrupted", goes_on=not all_of_it)
-        for turn in queued if running is None or all_of_it else ():
-            self.end(talk, turn, "interrupted", goes_on=False)
+            told |= self.end(talk, running, "interrupted", goes_on=not all_of_it)
+        if running is None or all_of_it:
+            for turn in queued:
+                told |= self.end(talk, turn, "interrupted", goes_on=False)
+
+    def _fails(self, talk: Talk, told: set[Talk]) -> None:
+        """What it was asked by letters that it will not answer: whoever wrote them and was not told yet is told. What
+        it asked itself it need not be told."""
+        unread = [letter for letter in talk.waiting() if letter.wakes and letter.sort != FINAL]
+        for letter in unread:
+            letter.state = "failed"
+        for asker in dict.fromkeys(letter.author for letter in unread):
+            if asker is not talk and asker not in told:
+                self._tell(talk, asker, _STOPPED)
 
     def close(self, talk: Talk) -> None:
         """It takes nothing more."""
         if not talk.closed:
             self.interrupt(talk, all_of_it=True)
             talk.closed, talk.status, talk.message = True, "shutdown", None
-            talk.ends, talk.last_end = talk.ends + 1, "shutdown"
+            talk.ends, talk.last_words = talk.ends + 1, _STOPPED
 
     def below(self, talk: Talk, what: Below) -> None:
         """And those below it."""
@@ -318,6 +344,10 @@ class Talks:
         for each in ended:
             talk.reports[each.id] = each.ends
             wait.ended.add(each.id)
-        for letter in talk.waiting():
-            if letter.sort == FINAL and letter.author in ended:
-                letter.is_read(talk.running)
+        self._has_told(talk, ended)
+
+    def _has_told(self, talk: Talk, ended: list[Talk]) -> None:
+        """The letters of those that have ended are read."""
+        said = [each for each in talk.waiting() if each.sort == FINAL and each.author in ended]
+        for letter in said:
+            letter.is_read(talk.running)

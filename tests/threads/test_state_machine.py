@@ -141,8 +141,8 @@ class TalkMachine(RuleBasedStateMachine):
             assert known[0] is not None
             assert (found.turn_id, found.joined) == (known[0].id, known[1])
             return
-        joins = mode == "steer" or (mode == "auto" and talk.running is not None)
-        has_room = talk.running is not None if joins else len(talk.queue) < QUEUE
+        joins = mode == "steer" or (mode == "auto" and talk.listens)
+        has_room = talk.listens if joins else len(talk.queue) < QUEUE
         if not self.taken(found, meant=not talk.closed and has_room):
             return
         assert found.joined == joins
@@ -159,7 +159,7 @@ class TalkMachine(RuleBasedStateMachine):
         talk = self.one(which)
         found = self.does(self.hands.writer.compact(self.row(talk), ANN))
         if self.taken(found, meant=not talk.closed and len(talk.queue) < QUEUE):
-            talk.accepts(Turn(None))
+            talk.accepts(Turn(None, sums_up=True))
 
     @rule(
         which=which,
@@ -278,16 +278,12 @@ class TalkMachine(RuleBasedStateMachine):
         talk = self.one(which, self.some(running=True))
         generation = talk.generation - late
         assert talk.running is not None
-        said = EndTurn(
-            generation=generation,
-            status=how,
-            error="no" if how == "failed" else None,
-            final="done" if how == "completed" else None,
-        )
+        error, final = "no" if how == "failed" else None, f"done {talk.ends}" if how == "completed" else None
+        said = EndTurn(generation=generation, status=how, error=error, final=final)
         turn = talk.running
         found = self.does(self.hands.engines.end(self.row(talk), turn.id, said))
         if self.taken(found, meant=talk.holds(generation)):
-            self.model.end(talk, turn, how)
+            self.model.end(talk, turn, how, error or final or "")
             talk.until = self.now + LEASE_SECONDS
             before = self.row(talk)
             assert self.does(self.hands.engines.end(before, turn.id, said)) == before, "again changes nothing"

@@ -171,12 +171,22 @@ class Acts:
 
     def _again(self, change: Change, thread_id: str, status: Ended, seen: int | None) -> Generator[Step, Any, None]:
         thread = change.of(thread_id)
-        if status == "completed" and seen is not None and thread.heard > seen and not thread.open:
+        is_unheard = status == "completed" and seen is not None and thread.heard > seen
+        if is_unheard and not (yield from self._will_answer(thread)):
             self.turn(change, thread_id, [], trigger="user", author=SERVER)
             return
         waiting = yield Read("thread_mail_waiting", {"receiver_id": thread_id})
         if any(mail.wakes for mail in (*map(Mail.of, waiting), *change.posted(thread_id))):
             self.wake(change, thread_id)
+
+    def _will_answer(self, thread: Thread) -> Generator[Step, Any, bool]:
+        """Whether a turn to come answers what was said: not if all that wait sum up. (One that this change has brought,
+        which the store does not know yet, answers.)"""
+        for each in thread.queued:
+            turn = yield from turn_row(each)
+            if turn is None or rules.answers(turn.trigger):
+                return True
+        return False
 
     def _knows_tree(self, change: Change, thread_id: str) -> Generator[Step, Any, list[Thread]]:
         rows = yield Read("threads_of_tree", {"root_id": change.of(thread_id).root_id})

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from molecule_core.ground.limits import Limits
 from molecule_core.threads.model import FINAL, ROOT, Thread
-from molecule_core.wire.threadlog import AgentState, Flag, Outcome, Wake
+from molecule_core.wire.threadlog import AgentState, Flag, Outcome, Trigger, Wake
 
 _TASK = re.compile(r"[a-z0-9_]{1,64}")
 LEAST_WAIT_SECONDS = 1
@@ -32,13 +32,19 @@ class Way(StrEnum):
     """Another turn runs than the one that is meant."""
 
 
-def way_of(thread: Thread, mode: str, expected: str | None) -> Way:
-    """What input does in one of the modes auto, queue and steer."""
+def answers(trigger: Trigger | None) -> bool:
+    """Whether a turn is there, and its model answers what people and agents say: one that sums up answers nobody."""
+    return trigger not in (None, "compact")
+
+
+def way_of(thread: Thread, mode: str, expected: str | None, runs: Trigger | None) -> Way:
+    """What input does in one of the modes auto, queue and steer. `runs`: why the turn that runs was accepted, if one
+    does."""
     if thread.closed:
         return Way.CLOSED
-    if mode == "queue" or (mode == "auto" and thread.turn_id is None):
+    if mode == "queue" or (mode == "auto" and not answers(runs)):
         return Way.QUEUE
-    if thread.turn_id is None:
+    if not answers(runs):
         return Way.IDLE
     return Way.STEER if expected in (None, thread.turn_id) else Way.OTHER
 

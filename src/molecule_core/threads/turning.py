@@ -90,8 +90,8 @@ class EngineWriter:
 
     async def begin(self, thread: Thread, turn_id: str, generation: int) -> str | None:
         """A turn begins, or goes on in another life of its engine. What was sent to the thread and not shown before is
-        put into the log first, in order. Returns why it is not to run, if so. Raises NotFound, StaleGeneration,
-        ThreadBusy, TurnNotOpen."""
+        put into the log first, in order, if the turn answers. Returns why it is not to run, if so. Raises NotFound,
+        StaleGeneration, ThreadBusy, TurnNotOpen."""
 
         def decide(change: Change, row: Thread) -> Decision[str | None]:
             check_fence(row, generation)
@@ -108,7 +108,8 @@ class EngineWriter:
                 return self._told(change, row.thread_id, "budget")
             change.add(row.thread_id, log.TurnStarted(turn_id, generation))
             change.write("save_thread_turn", {"turn_id": turn_id, "status": "running", "ended_at": None})
-            yield from self._bring_mail(change, row, turn_id)
+            if rules.answers(turn.trigger):
+                yield from self._bring_mail(change, row, turn_id)
             for number, each in enumerate(turn.texts):
                 said = said_by(each, turn.by, row.path, f"{turn_id}.{number}")
                 change.add(row.thread_id, said, turn_id=turn_id)

@@ -21,7 +21,7 @@ from molecule_core.threads.bases import BaseInstructions, base_of
 from molecule_core.threads.fold import folded
 from molecule_core.threads.model import ROOT, Line, Setup, Thread, Turn
 from molecule_core.threads.rules import Spent, Way
-from molecule_core.threads.steps import Change, said_by, thread_row, tree_tokens
+from molecule_core.threads.steps import Change, said_by, thread_row, tree_tokens, turn_row
 from molecule_core.wire import threadlog as log
 from molecule_core.wire.threadlog import Author, Descendants, Position, TextInput
 from molecule_core.wire.threads import TurnTaken
@@ -180,14 +180,15 @@ class ThreadWriter:
         expected: str | None = None,
         key: str | None = None,
     ) -> TurnTaken:
-        """Input joins the turn that runs, or gets one of its own. The same under the same key is taken once. Raises
-        NotFound, ThreadClosed, NoTurn, OtherTurn, ThreadLimit."""
+        """Input joins the turn that runs, if that answers, or gets one of its own. The same under the same key is taken
+        once. Raises NotFound, ThreadClosed, NoTurn, OtherTurn, ThreadLimit."""
 
         def decide(change: Change, row: Thread) -> Decision[TurnTaken]:
             known = yield from self._taken(row.thread_id, key)
             if known is not None:
                 return WriteSet(known)
-            way = rules.way_of(row, mode, expected)
+            running = None if row.turn_id is None else (yield from turn_row(row.turn_id))
+            way = rules.way_of(row, mode, expected, None if running is None else running.trigger)
             if way is Way.STEER and row.turn_id is not None:
                 for number, each in enumerate(texts):
                     line_key = None if key is None or number else f"input:{key}"
@@ -230,7 +231,7 @@ class ThreadWriter:
         """A turn in which its engine sums up what was said. Raises NotFound, ThreadClosed, ThreadLimit."""
 
         def decide(change: Change, row: Thread) -> Decision[TurnTaken]:
-            self._check_way(row, rules.way_of(row, "queue", None), None)
+            self._check_way(row, rules.way_of(row, "queue", None, None), None)
             yield from self._check_room(row)
             turn = self._acts.turn(change, row.thread_id, [], trigger="compact", author=by)
             return change.written(TurnTaken(turn.turn_id, joined=False))

@@ -1,0 +1,102 @@
+"""What came and was not shown: while a turn sums up, beside a wait, and to an agent that is stopped."""
+
+from typing import Any
+
+from tests.requirements import requirement
+from tests.running import Seat
+from tests.threads.house import Engine, House, Item, code, said, turn
+from tests.threads.test_agents import act, spawned
+
+
+async def at_work(house: House, seat: Seat) -> tuple[Item, Engine]:
+    """A thread in which a turn runs."""
+    thread = await house.starts(seat, input="Go")
+    engine = Engine(seat.api, thread)
+    await engine.claim()
+    await engine.begin()
+    return thread, engine
+
+
+async def letters(house: House, thread: Item) -> list[tuple[str, str, str]]:
+    """The letters to a thread: who wrote each, its words, and how it stands."""
+    rows = await house.server.server.store.rows("thread_mail_of_tree", {"root_id": thread["root_id"], "count": 99})
+    own = sorted((row for row in rows if row[1] == thread["thread_id"]), key=lambda row: int(row[4]))
+    return [(row[3], row[7], row[9]) for row in own]
+
+
+async def queued(house: House, thread: Item) -> int:
+    """How many turns of a thread wait."""
+    return len((await house.reads(thread))["queued"])
+
+
+def asked(sight: Item) -> list[str]:
+    """What people and agents say in a sight, bare."""
+    shown = [each for each in sight["items"] if each["role"] in ("user", "peer")]
+    return [each["text"].split(">")[1].split("<")[0] if each["role"] == "peer" else each["text"] for each in shown]
+
+
+# -- a turn that sums up -----------------------------------------------------------------------------------------------
+
+
+async def sums_up(house: House, engine: Engine, thread: Item, meanwhile: Any = None) -> None:
+    """A turn in which an engine sums up, with what happens while its model does so."""
+    await engine.begin((await house.reads(thread))["queued"][0])
+    last = (await house.reads(thread))["last_ordinal"]
+    if meanwhile is not None:
+        await meanwhile
+    await engine.adds({"type": "compaction", "summary": "They greeted.", "upto": last, "kind": "manual"})
+    await engine.ends(seen=(await house.reads(thread))["last_ordinal"])
+
+
+@requirement("TH3", "TH5")
+async def test_what_is_said_while_a_turn_sums_up_gets_a_turn_of_its_own(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    await engine.ends(final="hello")
+    await house.person.post(f"/threads/{thread['thread_id']}/compact")
+
+    async def speaks() -> None:
+        assert not (await turn(house.person, thread, "What about X?"))["joined"]
+        runs = (await house.reads(thread))["turn_id"]
+        for more in ({}, {"expected_turn_id": runs}):
+            assert await code(turn(house.person, thread, "Now", mode="steer", **more)) == (409, "no_turn")
+
+    await sums_up(house, engine, thread, speaks())
+    assert await queued(house, thread) == 1
+    assert asked(await Engine(ops.api, thread).works())[-1:] == ["What about X?"]
+
+
+@requirement("TH3", "TH5")
+async def test_words_that_a_turn_was_not_shown_get_one_though_a_turn_that_sums_up_waits(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    seen = (await engine.adds(said("hello")))["last_ordinal"]
+    await house.person.post(f"/threads/{thread['thread_id']}/compact")
+    assert (await turn(house.person, thread, "What about X?"))["joined"]
+    await engine.ends(final="hello", seen=seen)
+    assert await queued(house, thread) == 2
+    await sums_up(house, engine, thread)
+    assert await queued(house, thread) == 1
+
+
+@requirement("TH7")
+async def test_letters_wait_for_the_turn_behind_the_one_that_sums_up(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    child = await spawned(house, ops.api, thread, "one")
+    await Engine(ops.api, child).works("first")
+    await house.person.post(f"/threads/{child['thread_id']}/compact")
+    await act(ops.api, thread, "followup", "f", target="one", message="Look at X.")
+    await engine.ends(final="waiting")
+    # The first end came while the root was at work: it is read in a turn of its own, and X is open still.
+    assert asked(await Engine(ops.api, thread).works("thanks"))[-1] == "first"
+
+    worker = Engine(ops.api, child)
+    await worker.claim()
+    await sums_up(house, worker, child)
+    assert (await letters(house, child))[-1] == ("root", "Look at X.", "accepted")
+    assert await queued(house, child) == 1
+    assert await queued(house, thread) == 0
+    assert asked(await Engine(ops.api, child).works("X is fine"))[-1] == "Look at X."
+    assert (await letters(house, child))[-1] == ("root", "Look at X.", "answered")
+    assert (await letters(house, thread))[-1] == ("root/one", "X is fine", "accepted")
