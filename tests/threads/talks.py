@@ -347,7 +347,12 @@ class Talks:
         self._has_told(talk, ended)
 
     def _has_told(self, talk: Talk, ended: list[Talk]) -> None:
-        """The letters of those that have ended are read."""
-        said = [each for each in talk.waiting() if each.sort == FINAL and each.author in ended]
+        """The last letter of each that has ended is read, if it says what the wait has told. Was that to wake, and
+        nothing that was asked for is open, the digests that it would have brought wake instead."""
+        last = {letter.author: letter for letter in talk.waiting() if letter.sort == FINAL}
+        said = [each for each in last.values() if each.author in ended and each.text == each.author.last_words]
         for letter in said:
             letter.is_read(talk.running)
+        if any(letter.wakes for letter in said) and not self.has_asked(talk):
+            for letter in talk.waiting():
+                letter.wakes |= letter.sort == FINAL and letter.author.wake == "digest"

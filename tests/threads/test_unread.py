@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.requirements import requirement
 from tests.running import Seat
 from tests.threads.house import Engine, House, Item, code, said, turn
@@ -100,3 +102,63 @@ async def test_letters_wait_for_the_turn_behind_the_one_that_sums_up(house: Hous
     assert asked(await Engine(ops.api, child).works("X is fine"))[-1] == "Look at X."
     assert (await letters(house, child))[-1] == ("root", "Look at X.", "answered")
     assert (await letters(house, thread))[-1] == ("root/one", "X is fine", "accepted")
+
+
+# -- beside a wait -----------------------------------------------------------------------------------------------------
+
+
+@requirement("TH7", "TH8")
+async def test_a_result_that_a_wait_does_not_tell_is_read_later(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    one, two = [await spawned(house, ops.api, thread, name) for name in ("one", "two")]
+    for child in (one, two):
+        await Engine(ops.api, child).works(f"first of {child['task_name']}")
+    await house.person.post(f"/threads/{one['thread_id']}/close")
+    await act(ops.api, thread, "followup", "again", target="two", message="And now?")
+    await Engine(ops.api, two).works("second of two")
+
+    call = await act(ops.api, thread, "wait", "w", targets=["one", "two"], mode="all")
+
+    assert [(each["status"], each.get("message")) for each in call["agents"]] == [
+        ("shutdown", None),
+        ("completed", "second of two"),
+    ]
+    await engine.ends(final="later")
+    assert asked(await Engine(ops.api, thread).works("I see"))[1:] == ["first of one", "first of two"]
+
+
+@requirement("TH7", "TH8")
+async def test_the_closing_that_a_wait_has_told_is_told_by_no_letter(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    child = await spawned(house, ops.api, thread, "one")
+    await house.person.post(f"/threads/{child['thread_id']}/close")
+    call = await act(ops.api, thread, "wait", "w", targets=["one"])
+    assert call["agents"][0]["status"] == "shutdown"
+    await engine.ends(final="later")
+    assert (await house.reads(thread))["idle"]
+
+
+@requirement("TH7", "TH8")
+@pytest.mark.parametrize("third", [False, True])
+async def test_the_digests_that_an_end_would_have_brought_wake_though_a_wait_has_told_that_end(
+    house: House, third: bool
+) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    names = ("one", "two", "three")
+    wakes = dict(zip(names, ("digest", "wake" if third else "digest", "digest"), strict=True))
+    children = {
+        name: await spawned(house, ops.api, thread, name, wake=wakes[name]) for name in names[: 3 if third else 2]
+    }
+    for name in ("one", "two"):
+        await Engine(ops.api, children[name]).works(name)
+    call = await act(ops.api, thread, "wait", "w", targets=["two"])
+    assert [each["message"] for each in call["agents"]] == ["two"]
+    await engine.ends(final="later")
+    assert await queued(house, thread) == int(not third), "a digest waits for the last end of all"
+    if third:
+        await Engine(ops.api, children["three"]).works("three")
+    told = asked(await Engine(ops.api, thread).works("I see"))
+    assert told[1:] == (["one", "three"] if third else ["one"])

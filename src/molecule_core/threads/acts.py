@@ -158,7 +158,7 @@ class Acts:
         thread = change.of(thread_id)
         asked = yield Read("thread_turns_asked", {"requester_id": requester.thread_id})
         others = sum(not change.has_ended(row[0]) for row in asked)
-        digests = int((yield Read("thread_digests_waiting", {"receiver_id": requester.thread_id}))[0][0])
+        digests = len((yield Read("thread_digests_waiting", {"receiver_id": requester.thread_id})))
         # One change may end several agents: those that it has ended before count as the store will say.
         ends = [mail for mail in change.posted(requester.thread_id) if mail.sort == "FINAL_ANSWER"]
         digests += sum(mail.author_id is not None and change.of(mail.author_id).edge == "digest" for mail in ends)

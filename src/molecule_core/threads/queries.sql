@@ -208,9 +208,10 @@ UPDATE thread_turns SET status = :status, ended_at = :ended_at WHERE turn_id = :
 SELECT turn_id FROM thread_turns WHERE requester_id = :requester_id AND ended_at IS NULL;
 
 -- name: thread_digests_waiting
--- how many ends of agents wait to be told together with those of the others
-SELECT count(*) FROM thread_mail m JOIN threads t ON t.thread_id = m.author_id
-WHERE m.receiver_id = :receiver_id AND m.state = 'accepted' AND m.type = 'FINAL_ANSWER' AND t.wake = 'digest';
+-- the ends of agents that wait to be told together with those of the others, in order
+SELECT m.mail_id FROM thread_mail m JOIN threads t ON t.thread_id = m.author_id
+WHERE m.receiver_id = :receiver_id AND m.state = 'accepted' AND m.type = 'FINAL_ANSWER' AND t.wake = 'digest'
+ORDER BY m.seq;
 
 -- name: insert_thread_mail
 -- a letter is accepted
@@ -234,6 +235,10 @@ WHERE receiver_id = :receiver_id AND turn_id = :turn_id AND state = 'delivered' 
 -- name: save_thread_mail
 -- a letter stands otherwise
 UPDATE thread_mail SET state = :state, turn_id = :turn_id WHERE mail_id = :mail_id;
+
+-- name: wake_by_thread_mail
+-- a letter that was to wait for others wakes
+UPDATE thread_mail SET wakes = 1 WHERE mail_id = :mail_id;
 
 -- name: thread_usage_known
 -- whether a request's cost was counted

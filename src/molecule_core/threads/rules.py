@@ -170,6 +170,12 @@ def final_text(status: str, final: str | None, error: str | None) -> str:
     return f"Agent errored: {error or 'no reason given'}" if status == "failed" else "Agent was interrupted."
 
 
+def last_words(thread: Thread) -> str:
+    """What a requester reads of a thread's last end. Who was closed was interrupted before, if it was at work."""
+    status = "failed" if thread.end_status == "errored" else thread.end_status or ""
+    return final_text(status, thread.end_message, thread.end_message)
+
+
 def wakes_now(policy: Wake, still_open: int, digests: int) -> bool:
     """Whether the end of a child wakes who asked for it: at once, not at all, or when nothing else that it asked for
     is open. The last end of all tells the `digests` that waited for it, whatever its own policy is."""

@@ -231,16 +231,29 @@ class Waits:
     def _reported(
         self, change: Change, row: Thread, rows: Mapping[str, Thread], ended: Sequence[AgentState]
     ) -> Generator[Step, Any, None]:
-        """Ends that are told here do not come again, neither in a wait nor as mail."""
-        for each in ended:
-            if each.thread_id in rows:
-                report = {"target_id": each.thread_id, "ends": rows[each.thread_id].ends}
-                change.write("keep_thread_report", {"thread_id": row.thread_id, **report})
+        """Ends that are told here do not come again, neither in a wait nor as mail. A letter of an end before the last
+        one says what nobody was shown: it stays."""
+        told = {each.thread_id: rows[each.thread_id] for each in ended if each.thread_id in rows}
+        for each in told.values():
+            report = {"target_id": each.thread_id, "ends": each.ends}
+            change.write("keep_thread_report", {"thread_id": row.thread_id, **report})
         waiting = yield Read("thread_mail_waiting", {"receiver_id": row.thread_id})
-        told = {each.thread_id for each in ended}
-        for mail in [Mail.of(each) for each in waiting]:
-            if mail.sort == "FINAL_ANSWER" and mail.author_id in told:
-                change.stamp(mail, "delivered", row.turn_id)
+        finals = [mail for mail in map(Mail.of, waiting) if mail.sort == "FINAL_ANSWER"]
+        newest = {mail.author_id: mail for mail in finals if mail.author_id in told}
+        said = [mail for author, mail in newest.items() if mail.text == rules.last_words(told[str(author)])]
+        for mail in said:
+            change.stamp(mail, "delivered", row.turn_id)
+        if any(mail.wakes for mail in said):
+            yield from self._passed_on(change, row, frozenset(mail.mail_id for mail in said))
+
+    def _passed_on(self, change: Change, row: Thread, said: frozenset[str]) -> Generator[Step, Any, None]:
+        """The letter that was to wake was said here: the digests that it was to bring wake instead, unless another end
+        is to come that brings them."""
+        if (yield Read("thread_turns_asked", {"requester_id": row.thread_id})):
+            return
+        for (mail_id,) in (yield Read("thread_digests_waiting", {"receiver_id": row.thread_id})):
+            if mail_id not in said:
+                change.write("wake_by_thread_mail", {"mail_id": mail_id})
 
 
 async def held(
