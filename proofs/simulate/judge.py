@@ -202,16 +202,19 @@ class _Judge:
                 self._fault("spawned not once", f"{call}: {spawned[call]}")
 
     def _letters(self, shown: Counter[str]) -> None:
-        """A letter that was taken is there once, and was shown once if it was delivered. (An end that a wait has told
-        is read there, and stands nowhere else.)"""
-        mail = self._rows("SELECT mail_id, key, receiver_id, state, type FROM thread_mail")
+        """A letter that was taken is there once, and was shown once if it was read in a turn. (An end that a wait has
+        told is read there, and stands nowhere else.) One that asks for work was read, or has failed."""
+        mail = self._rows("SELECT mail_id, key, receiver_id, state, type, turn_id, wakes FROM thread_mail")
         keys = Counter((key.rpartition(":")[2], receiver) for _, key, receiver, *_ in mail if key.startswith("call:"))
         for each in self._book.mailed:
             if keys[each] != 1:
                 self._fault("letters not there once", f"{each}: {keys[each]}")
-        for mail_id, _, _, state, kind in mail:
-            most, least = int(state != "accepted"), int(state != "accepted" and kind != "FINAL_ANSWER")
-            if not least <= shown[mail_id] <= most:
+        for mail_id, _, _, state, kind, turn_id, wakes in mail:
+            is_end = kind == "FINAL_ANSWER"
+            is_failed_unread = state == "failed" and turn_id is None and wakes and not is_end
+            most = int(state != "accepted" and not is_failed_unread)
+            is_asked_in_vain = state == "accepted" and wakes and not is_end
+            if not most - is_end <= shown[mail_id] <= most or is_asked_in_vain:
                 self._fault("letters not there once", f"{mail_id}: {state}, shown {shown[mail_id]} times")
         self._world.counts["letters between threads"] = len(mail)
 

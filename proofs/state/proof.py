@@ -107,6 +107,14 @@ _CONTROLS = (
         by="pass",
         breaks=DISAGREED,
     ),
+    Control(
+        name="who asked by a letter does not hear that its reader was stopped",
+        file="threads/acts.py",
+        only="threads",
+        line="if not goes_on and not change.of(thread_id).open:",
+        by="if False:",
+        breaks=DISAGREED,
+    ),
 )
 
 PROOF = Proof(

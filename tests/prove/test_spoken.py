@@ -141,6 +141,17 @@ def test_each_zero_has_a_disorder() -> None:
     assert {zero for zero, _ in WAYS} == set(Story().judged())
 
 
+@pytest.mark.parametrize("state", ["accepted", "failed"])
+def test_only_a_thread_that_was_closed_may_leave_a_letter_unread(state: str) -> None:
+    story = Story()
+    story.spoken.letters["more"] = "R"
+    story.logs.letters.append(Letter("k", "C", "R", 2, "more", state))
+    assert story.broken() == {"letters between threads not read once"}
+
+    next(each for each in story.logs.threads if each.id == "C").closed = 1
+    assert story.broken() == set()
+
+
 def test_only_a_thread_that_was_closed_may_leave_unread_what_was_said_to_it() -> None:
     story = Story()
     story.spoken.say("h 3", story.talk, taken=True)

@@ -194,7 +194,7 @@ class Talks:
                 wait.is_left = True
             idle = ("pending_init", None) if talk.queue else (_STANDS[how], words or None)
             talk.status, talk.message = idle  # type: ignore[assignment]
-        told = {asker: None for asker in askers if asker is not None}
+        told = {asker: None for asker in askers if asker is not None and (goes_on or asker is not talk)}
         for asker in told:
             self._tell(talk, asker, talk.last_words)
         if goes_on:
@@ -252,6 +252,7 @@ class Talks:
         if running is None or all_of_it:
             for turn in queued:
                 told |= self.end(talk, turn, "interrupted", goes_on=False)
+            self._fails(talk, told)
 
     def _fails(self, talk: Talk, told: set[Talk]) -> None:
         """What it was asked by letters that it will not answer: whoever wrote them and was not told yet is told. What

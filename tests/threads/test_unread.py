@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from molecule_core.ground.limits import Limits
+from tests.journeys.seats import remove
 from tests.requirements import requirement
 from tests.running import Seat
 from tests.threads.house import Engine, House, Item, code, said, turn
@@ -162,3 +164,94 @@ async def test_the_digests_that_an_end_would_have_brought_wake_though_a_wait_has
         await Engine(ops.api, children["three"]).works("three")
     told = asked(await Engine(ops.api, thread).works("I see"))
     assert told[1:] == (["one", "three"] if third else ["one"])
+
+
+# -- to an agent that is stopped ---------------------------------------------------------------------------------------
+
+
+async def asks_one_at_work(house: House, lead: Seat, ops: Seat) -> tuple[Item, Item, Item]:
+    """A root, an agent at work for it, and another agent that has written to that one and is idle."""
+    thread, engine = await at_work(house, lead)
+    one = await spawned(house, lead.api, thread, "one", workspace_id=ops.id)
+    two = await spawned(house, lead.api, thread, "two", wake="queue")
+    worker = Engine(ops.api, one)
+    await worker.claim()
+    await worker.begin()
+    second = Engine(lead.api, two)
+    await second.claim()
+    await second.begin()
+    await act(lead.api, two, "followup", "f", target="root/one", message="Look at X.")
+    await second.ends(final="asked")
+    await engine.ends(final="later")
+    return thread, one, two
+
+
+@requirement("TH7")
+@pytest.mark.parametrize("how", ["close", "removal"])
+async def test_who_wrote_to_an_agent_at_work_hears_that_it_was_closed(house: House, how: str) -> None:
+    lead = await house.server.seat("Lead")
+    ops = await house.server.seat("Ops", parent_id=lead.id)
+    _, one, two = await asks_one_at_work(house, lead, ops)
+    if how == "close":
+        await house.person.post(f"/threads/{one['thread_id']}/close")
+    else:
+        await remove(house.server.admin, ops)
+    assert (await letters(house, one))[-1] == ("root/two", "Look at X.", "failed")
+    assert (await letters(house, two))[-1] == ("root/one", "Agent was interrupted.", "accepted")
+    assert await queued(house, two) == 1
+
+
+@requirement("TH7")
+async def test_who_asked_twice_hears_once_that_the_agent_was_closed_and_it_is_not_told_itself(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, _ = await at_work(house, ops)
+    child = await spawned(house, ops.api, thread, "one")
+    worker = Engine(ops.api, child)
+    await worker.claim()
+    await worker.begin()
+    await act(ops.api, thread, "followup", "f", target="one", message="And Y.")
+    await act(ops.api, child, "followup", "self", target=child["thread_id"], message="Mind Z.")
+    await turn(house.person, child, "And this.", mode="queue")
+    await house.person.post(f"/threads/{child['thread_id']}/close")
+    assert [each for each in await letters(house, thread) if each[0] == "root/one"] == [
+        ("root/one", "Agent was interrupted.", "accepted")
+    ]
+    assert [state for _, _, state in await letters(house, child)] == ["failed", "failed", "failed"]
+    assert await queued(house, child) == 0
+
+
+@requirement("TH7")
+async def test_who_wrote_to_an_agent_that_had_not_begun_hears_that_it_was_stopped(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    one, two = [await spawned(house, ops.api, thread, name, wake="queue") for name in ("one", "two")]
+    await act(ops.api, two, "followup", "f", target="root/one", message="Look at X.")
+    await engine.ends(final="later")
+    await Engine(ops.api, two).works("asked")
+    await house.person.post(f"/threads/{one['thread_id']}/interrupt")
+    for asker in (thread, two):
+        assert (await letters(house, asker))[-1] == ("root/one", "Agent was interrupted.", "accepted")
+    assert [state for _, _, state in await letters(house, one)] == ["failed", "failed"]
+    assert (await house.reads(one))["idle"]
+
+
+@requirement("TH7")
+async def test_who_wrote_to_an_agent_whose_budget_is_used_up_hears_that_it_does_not_begin(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    one, two = [await spawned(house, ops.api, thread, name, wake="queue") for name in ("one", "two")]
+    worker = Engine(ops.api, one)
+    await worker.claim()
+    await worker.begin()
+    await worker.adds({"type": "usage", "record_key": "all", "input": Limits().thread_tokens, "output": 0})
+    await worker.ends("failed", error="budget")
+    for asker in (thread, two):
+        await act(ops.api, asker, "followup", "f", target="root/one", message="Look at X.")
+    await engine.ends(final="later")
+    await Engine(ops.api, two).works("asked")
+    await worker.claim()
+    assert (await worker.begin())["stop"] == "budget"
+    for asker in (thread, two):
+        author, text, state = (await letters(house, asker))[-1]
+        assert (author, text.startswith("Agent errored: tokens of this t"), state) == ("root/one", True, "accepted")
+    assert [state for _, _, state in await letters(house, one)] == ["failed", "failed", "failed"]

@@ -105,10 +105,11 @@ class Acts:
         error: str | None = None,
         final: str | None = None,
         seen: int | None = None,
-        wakes_itself: bool = True,
+        goes_on: bool = True,
     ) -> Generator[Step, Any, None]:
         """A turn ends: what it left open is closed in the log, who asked for it hears of it once, and what came
-        meanwhile and was not shown gets a turn of its own. `seen`: the last ordinal that the model was shown."""
+        meanwhile and was not shown gets a turn of its own. `seen`: the last ordinal that the model was shown. Not
+        `goes_on`: it gets none; once no turn is left, who asked by a letter that was not shown hears of that too."""
         if change.of(thread_id).flagged:  # nothing is waited for any more, which those above it are told
             yield from self._knows_tree(change, thread_id)
         turn = yield from turn_row(turn_id)
@@ -120,10 +121,25 @@ class Acts:
                 change.stamp(mail, "answered" if status == "completed" else "failed", turn_id)
                 asked += [mail.author_id] if mail.wakes and mail.author_id and mail.sort != "FINAL_ANSWER" else []
         change.end(thread_id, log.TurnEnded(turn_id, status, error, final))
+        if not goes_on and not change.of(thread_id).open:
+            asked += yield from self._unread(change, thread_id)
         for each in dict.fromkeys(asked):
-            yield from self._complete(change, thread_id, turn_id, each, rules.final_text(status, final, error))
-        if wakes_itself:
+            if goes_on or each != thread_id:  # an end that it was told itself would wake it
+                yield from self._complete(change, thread_id, turn_id, each, rules.final_text(status, final, error))
+        if goes_on:
             yield from self._again(change, thread_id, status, seen)
+
+    def _unread(self, change: Change, thread_id: str) -> Generator[Step, Any, list[str]]:
+        """Letters that ask for work which nobody will do have failed; who wrote them, without those whom this change
+        has told of an end already."""
+        asked = list[str]()
+        waiting = yield Read("thread_mail_waiting", {"receiver_id": thread_id})
+        for mail in map(Mail.of, waiting):
+            if mail.wakes and mail.sort != "FINAL_ANSWER":
+                author = None if mail.author_id is None else (yield from self._taken(change, mail.author_id))
+                change.stamp(mail, "failed", None)
+                asked += [] if author is None else [author.thread_id]
+        return [each for each in asked if all(mail.author_id != thread_id for mail in change.posted(each))]
 
     def _torn(self, change: Change, thread_id: str, turn_id: str) -> Generator[Step, Any, None]:
         """Calls without an output, and waits, are over."""
@@ -210,10 +226,10 @@ class Acts:
         thread = change.of(thread_id)
         running, queued = thread.turn_id, thread.queued
         if running is not None:
-            yield from self.end(change, thread_id, running, "interrupted", wakes_itself=not all_of_it)
+            yield from self.end(change, thread_id, running, "interrupted", goes_on=not all_of_it)
         if running is None or all_of_it:
             for each in queued:
-                yield from self.end(change, thread_id, each, "interrupted", wakes_itself=False)
+                yield from self.end(change, thread_id, each, "interrupted", goes_on=False)
         return running is not None or bool(queued)
 
     def close(self, change: Change, thread_id: str, by: Author, descendants: Descendants) -> Generator[Step, Any, None]:

@@ -104,7 +104,7 @@ class EngineWriter:
             spent = rules.spent_of(row, (yield from tree_tokens(row)), self._limits)
             if spent is not None:
                 error = f"{spent.what} are used up ({spent.use} of {spent.most}). {spent.remedy}"
-                yield from self._acts.end(change, row.thread_id, turn_id, "failed", error=error, wakes_itself=False)
+                yield from self._acts.end(change, row.thread_id, turn_id, "failed", error=error, goes_on=False)
                 return self._told(change, row.thread_id, "budget")
             change.add(row.thread_id, log.TurnStarted(turn_id, generation))
             change.write("save_thread_turn", {"turn_id": turn_id, "status": "running", "ended_at": None})
