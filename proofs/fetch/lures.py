@@ -18,6 +18,7 @@ _MOST_BYTES = 1000
 _HOPS = 10
 _LISTED = tuple(f"{each}/{128 if ':' in each else 32}" for each in PUBLIC)
 _EXAMPLES = 10
+TAKEN = "taken by routes that would call them"
 
 
 async def run(setting: Setting) -> Verdict:
@@ -115,15 +116,19 @@ async def _redirects(verdict: Verdict) -> None:
 async def _routes(setting: Setting, verdict: Verdict) -> None:
     """Every spelling that needs no name server to every route that takes a url."""
     place = setting.database or str(setting.folder / "molecule.db")
-    asked = faults = 0
+    asked = faults = taken = 0
     async with canary() as bird, running(setting.engine, place, setting.folder) as server:
         seat = await server.seat()
-        for sink in (*PUSHED.values(), *STORED.values()):
+        for name, sink in {**PUSHED, **STORED}.items():
             for url in without_names(spelled(bird.port)):
+                status = (await sink(server, seat, url)).status
                 asked += 1
-                faults += (await sink(server, seat, url)).status >= 500
+                faults += status >= 500
+                # Nothing calls it before there is something to say: that it is taken is the mistake.
+                taken += name in PUSHED and status < 400
         verdict.figures["requests to the server"] = asked
         verdict.zeros["canary hits by routes"] = bird.hits
+        verdict.zeros[TAKEN] = taken
         verdict.zeros["answers of 5xx"] = faults
 
 

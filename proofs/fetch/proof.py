@@ -3,6 +3,7 @@
 What is tried stands in lures.py, which runs in a process of its own.
 """
 
+from proofs.fetch.lures import TAKEN
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
 from proofs.harness.settings import Proof, Setting
@@ -43,6 +44,13 @@ _CONTROLS = (
         line="if 300 <= self._status < 400:",
         by="if False:",
         breaks="redirects taken for an answer",
+    ),
+    Control(
+        name="an agent that registers is believed",
+        file="edges/registry.py",
+        line="await self._fetcher.check(asked.url)",
+        by="pass",
+        breaks=TAKEN,
     ),
 )
 
