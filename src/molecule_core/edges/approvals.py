@@ -377,6 +377,4 @@ class ApprovalEdge:
 
 def _id_of(call: Call) -> str:
     """The approval that the path names. Raises NotFound."""
-    if "\x00" in call.params["approval_id"]:  # PostgreSQL cannot compare it
-        raise NotFound(what="approval")
-    return call.params["approval_id"]
+    return call.named("approval_id", "approval")
