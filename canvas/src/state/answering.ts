@@ -71,13 +71,6 @@ function undrafted(known: Obligation): Obligation {
   return { ...known, draft: null, state: known.state === "answered_outside" ? "open" : known.state };
 }
 
-/** What a page of the chat says of a line, unless an event came since the page was asked for: `since` is the number of the
- * last event before that. */
-export function fresherOf(known: Line, page: Line, since: number): Pick<Line, "obligation" | "toldBy" | "whole"> {
-  const { obligation, toldBy, whole } = known.toldBy > since ? known : page;
-  return { obligation, toldBy, whole };
-}
-
 /** The newest line of which only a part is known, and the number of the one behind it, before which a page ends with it. */
 export function partOf(chat: Chat): { line: Line; before: number | undefined } | null {
   const at = chat.lines.findLastIndex((line) => !line.whole);

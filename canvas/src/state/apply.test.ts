@@ -179,7 +179,29 @@ test("a page of history that events have overtaken takes nothing of them back", 
         expect(withPage(chat, page).lines.filter(overtaken)).toEqual(chat.lines.filter(overtaken));
       }
     }),
+    MANY,
   );
+});
+
+test("a page that was asked for before a message was sent again does not say that it is with the agent", () => {
+  const server = ran(TALK);
+  const early = applyAll(start(), server.journal);
+  const page = whole(server, "a", early);
+  ran([{ verb: "give_up", id: "a", at: 1 }, { verb: "send_again", id: "a", at: 0 }], server);
+  const chat = applyAll(early, server.journal).chats.get("a");
+  expect(chat?.lines.map(({ delivery }) => delivery)).toEqual(["handed_over", "stored", "handed_over"]);
+  expect(withPage(chat, page).lines.map(({ delivery }) => delivery)).toEqual(["handed_over", "stored", "handed_over"]);
+});
+
+test("of two pages the one that was asked for later counts, in whatever order they come", () => {
+  const server = ran(TALK);
+  const early = applyAll(start(), server.journal);
+  const old = whole(server, "a", early);
+  ran([{ verb: "handle", id: "a", count: 3 }], server);
+  const late = applyAll(early, server.journal);
+  const fresh = withPage(undefined, whole(server, "a", late));
+  expect(fresh.lines.map(({ delivery }) => delivery)).toEqual(["acked", "acked", "acked"]);
+  expect(withPage(fresh, old).lines.map(forgetful)).toEqual(fresh.lines.map(forgetful));
 });
 
 test("what is unknown or has another shape is counted and never thrown", () => {

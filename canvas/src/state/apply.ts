@@ -246,20 +246,11 @@ function line(read: (frame: EventFrame) => Line | null): Change {
   };
 }
 
-/** Messages have come further; `read` says which, or null if the event has another shape than this page knows. */
-function way(read: (payload: Members) => Step | null): Change {
-  return (draft, frame, payload) => {
-    const step = read(payload);
-    if (step === null) draft.notUnderstood();
-    else draft.change(frame.workspace_id, (chat) => stepped(chat, step));
-  };
-}
-
 /** Messages of a range have come further, or were answered, or were not. */
 function ticked(draft: Draft, frame: EventFrame, payload: Members): void {
   const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
   if (first === null || last === null || tick === null) return draft.notUnderstood();
-  const step: Step = { first, last, delivery: deliveryOf(tick), trouble: null, back: false };
+  const step: Step = { seq: frame.seq ?? 0, first, last, delivery: deliveryOf(tick), trouble: null, back: false };
   draft.change(frame.workspace_id, (chat) => stepped(chat, step));
   if (!isAnsweringWord(tick)) return;
   draft.answering(frame.workspace_id, { seq: frame.seq ?? 0, first, last, what: tick, reason: text(payload, "reason") });
@@ -279,10 +270,12 @@ const DRAFTED: Readonly<Record<string, Told["what"]>> = { kept: "drafted", sent:
 
 /** One message that is given up, or sent again. */
 function single(delivery: Delivery, back: boolean): Change {
-  return way((payload) => {
-    const seq = number(payload, "seq");
-    return seq === null ? null : { first: seq, last: seq, delivery, trouble: text(payload, "reason"), back };
-  });
+  return (draft, frame, payload) => {
+    const one = number(payload, "seq");
+    if (one === null) return draft.notUnderstood();
+    const step: Step = { seq: frame.seq ?? 0, first: one, last: one, delivery, trouble: text(payload, "reason"), back };
+    draft.change(frame.workspace_id, (chat) => stepped(chat, step));
+  };
 }
 
 function silent(status: string): Change {

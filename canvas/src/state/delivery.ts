@@ -16,6 +16,8 @@ export function isFurther(one: Delivery, other: Delivery): boolean {
 }
 
 export interface Step {
+  /** The number of the event that tells it. */
+  seq: number;
   first: number;
   last: number;
   delivery: Delivery;
@@ -32,8 +34,8 @@ export function stepped(chat: Chat, step: Step): Chat {
     line.seq <= step.last &&
     (step.back || isFurther(step.delivery, line.delivery));
   if (!chat.lines.some(takes)) return chat;
-  const { delivery, trouble } = step;
-  return { ...chat, lines: chat.lines.map((line) => (takes(line) ? { ...line, delivery, trouble } : line)) };
+  const { delivery, trouble, seq } = step;
+  return { ...chat, lines: chat.lines.map((line) => (takes(line) ? { ...line, delivery, trouble, toldBy: seq } : line)) };
 }
 
 /** Why a message that is stored is not with the agent yet; null if there is no reason to wait. */

@@ -1,9 +1,9 @@
 /** The lines of one chat: the same functions make them from history, from live events and from a snapshot. */
 
 import type { ChatMessage, EventFrame, TimelineDelegation, TimelineMessage } from "../wire";
-import { fresherOf, obligationOf } from "./answering";
+import { obligationOf } from "./answering";
 import type { Delegation } from "./delegations";
-import { deliveryOf, isFurther } from "./delivery";
+import { deliveryOf } from "./delivery";
 import { EMPTY_CHAT, isSaid, MOST_UNREAD, UNTOLD, type Attachment, type Chat, type Choice, type Line, type Said } from "./model";
 import { at, list, number, text } from "./reading";
 
@@ -145,12 +145,15 @@ export interface Page {
   since: number;
 }
 
+function lineOfItem(item: TimelineMessage | TimelineDelegation): Line {
+  if (item.kind === "message") return lineOfHistory(item);
+  return lineOfDelegation({ id: item.delegation_id, createdAt: item.created_at, seq: item.seq });
+}
+
 /** The chat with a page of its history. A page that does not touch lines with a hole behind them replaces them. */
 export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, since }: Page): Chat {
   const known = chat ?? EMPTY_CHAT;
-  const lines = items.map((item) =>
-    item.kind === "message" ? lineOfHistory(item) : lineOfDelegation({ id: item.delegation_id, createdAt: item.created_at, seq: item.seq }),
-  );
+  const lines = items.map((item) => ({ ...lineOfItem(item), toldBy: since }));
   const ids = new Set(lines.map((line) => line.id));
   const lastOfPage = lines.at(-1)?.seq ?? 0;
   const firstOfPage = lines[0]?.seq ?? 0;
@@ -176,15 +179,14 @@ export function withPage(chat: Chat | undefined, { items, reachedEnd, isNewest, 
   };
 }
 
-/** What is known of one message from two sources; a page may have been read before the last event came. */
+/** What is known of one message from two sources: of its way and its answer, what an event told after the other was asked for. */
 function both(known: Line | undefined, line: Line, since: number): Line {
   if (known === undefined) return line;
-  const ahead = known.delivery !== null && line.delivery !== null && !isFurther(line.delivery, known.delivery);
-  const way = ahead ? { delivery: known.delivery, trouble: known.trouble } : {};
-  return { ...line, ...way, ...fresherOf(known, line, since), clientId: line.clientId ?? known.clientId };
+  const { delivery, trouble, obligation, toldBy, whole } = known.toldBy > since ? known : line;
+  return { ...line, delivery, trouble, obligation, toldBy, whole, clientId: line.clientId ?? known.clientId };
 }
 
-/** The event of a message says nothing of its answer. */
+/** The event of a message says nothing of its way nor of its answer. */
 const EVENT = -1;
 
 /** Both, by seq, each message once. */

@@ -37,7 +37,7 @@ export interface Line {
   trouble: string | null;
   /** Whether a person's message was answered; null for what an agent wrote, and for what needs no answer. */
   obligation: Obligation | null;
-  /** The number of the last event that told something of its answer. */
+  /** What is known of its way and its answer was true at the event of this number, or later. */
   toldBy: number;
   /** Nothing of it was told in part only. */
   whole: boolean;
