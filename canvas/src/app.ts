@@ -27,6 +27,7 @@ export class App {
   private leaving = false;
   /** Of a link that has been opened and not yet answered: it is out of the address bar, and may still be good. */
   private code: string | null = null;
+  private entering: Promise<void> = Promise.resolve();
 
   constructor(vault: Vault = browserVault(), router: Router = browserRouter()) {
     this.vault = vault;
@@ -34,20 +35,34 @@ export class App {
     this.settings = settingsStore(vault);
     this.api = new Api(() => this.leave());
     window.addEventListener("storage", () => this.settings.reread());
+    // A link pasted into the address bar of an open page loads nothing anew.
+    window.addEventListener("hashchange", () => void (CODE.test(location.hash) && this.enter()));
   }
 
-  /** Logs in with the code of a one-time link, or goes on with the session that the browser has. */
-  async enter(): Promise<void> {
+  /** Logs in with the code of a one-time link, also whoever is in already, or goes on with the session that the browser has.
+   * One after the other: whose answer comes last has set the browser's cookie last. */
+  enter(): Promise<void> {
     const code = CODE.exec(location.hash)?.[1] ?? this.code;
     if (location.hash !== "" && code !== null) history.replaceState(null, "", location.pathname + location.search);
     this.code = code;
-    this.door.set({ kind: "checking" });
+    this.entering = this.entering.then(() => this.knock());
+    return this.entering;
+  }
+
+  private async knock(): Promise<void> {
+    const { code } = this;
+    this.shut({ kind: "checking" });
     try {
       this.open(await (code === null ? this.api.session() : this.api.logIn(code)));
-      this.code = null;
+      this.forget(code);
     } catch (error) {
-      this.refuse(error, code !== null);
+      this.refuse(error, code);
     }
+  }
+
+  /** A link that was opened meanwhile is still to be tried. */
+  private forget(code: string | null): void {
+    if (this.code === code) this.code = null;
   }
 
   async logOut(): Promise<void> {
@@ -62,10 +77,10 @@ export class App {
     }
   }
 
-  private refuse(error: unknown, usedLink: boolean): void {
+  private refuse(error: unknown, code: string | null): void {
     if (!(error instanceof Refusal)) return this.door.set({ kind: "unreachable", problem: wordsOf(error) });
-    this.code = null;
-    const words = usedLink || error.status !== 401 ? error.message : null;
+    this.forget(code);
+    const words = code !== null || error.status !== 401 ? error.message : null;
     this.door.set({ kind: "out", problem: words });
   }
 
@@ -76,10 +91,14 @@ export class App {
   }
 
   private leave(): void {
+    if (this.door.get().kind !== "in") return;
+    this.shut({ kind: "out", problem: this.leaving ? null : "Your session has ended." });
+  }
+
+  private shut(next: Door): void {
     const door = this.door.get();
-    if (door.kind !== "in") return;
-    door.desk.stop();
-    this.door.set({ kind: "out", problem: this.leaving ? null : "Your session has ended." });
+    if (door.kind === "in") door.desk.stop();
+    this.door.set(next);
   }
 }
 

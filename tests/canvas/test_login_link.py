@@ -110,6 +110,36 @@ async def test_a_used_link_says_so_and_lets_nobody_in(desk: Desk) -> None:
 
 
 @requirement("C74")
+async def test_a_link_pasted_into_the_tab_that_asks_for_it_lets_in_also_after_a_used_one(desk: Desk) -> None:
+    used, good = await desk.stage.link(), await desk.stage.link()
+    await desk.enter(await desk.context(), "", used)
+    context = await desk.context()
+    said, page = listen(context), await context.new_page()
+    await page.goto(desk.stage.server.url + "/app/")
+    await expect(page.get_by_role("heading", name=LOGGED_OUT)).to_be_visible()
+    await page.evaluate("() => { window.stays = true; }")
+    await page.goto(used)
+    await expect(page.get_by_role("alert")).to_contain_text("used")
+    await page.goto(good)
+    await expect(page.get_by_role("tree")).to_be_visible()
+    assert await page.evaluate("() => window.stays")  # a browser loads nothing anew where only what is behind # differs
+    left = await traces(page, said)
+    for link in (used, good):
+        assert link.rpartition("=")[2] not in left
+
+
+@requirement("C74")
+async def test_a_link_pasted_by_somebody_who_is_in_lets_in_whom_it_is_for(desk: Desk) -> None:
+    page = await desk.open("")
+    await page.get_by_text("Live", exact=True).wait_for()
+    said, link = listen(page.context), await desk.stage.link_for("viewer")
+    await page.goto(link)
+    await page.get_by_role("link", name="Settings", exact=True).click()
+    await expect(page.get_by_text("Logged in as A viewer")).to_be_visible()
+    assert link.rpartition("=")[2] not in await traces(page, said)
+
+
+@requirement("C74")
 async def test_a_person_who_is_not_logged_in_sees_only_how_to_get_in(desk: Desk) -> None:
     page = await (await desk.context()).new_page()
     await page.goto(f"{desk.stage.server.url}/app/chat/{desk.stage.seats['Lead'].id}")
