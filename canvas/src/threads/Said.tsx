@@ -12,7 +12,7 @@ import { plainly } from "../text/unseen";
 import { plural } from "../text/words";
 import type { AgentMessage, BaseSet, Closed, Collab, Compaction, ContextNote, EntryItem, Layer, PeerMessage, Reasoning, Resumed, SettingsSet, ThreadItem, ToolCall, ToolOutput, TurnAccepted, TurnEnded, UserMessage } from "../wire";
 import { CallLine } from "./Calls";
-import type { Known } from "./fold";
+import type { Known, Log } from "./fold";
 import css from "./Threads.module.css";
 import { readEarlier } from "./useKnown";
 import { layerWords, mailWords, nameOf, provenanceWords, statusWords } from "./words";
@@ -31,13 +31,18 @@ const NEAR_PX = 80;
 
 export function Said({ thread, known, book, isRead }: Props) {
   const log = known.logs.get(thread.thread_id);
+  if (log === undefined && !isRead) return <Notice icon="clock" title="Reading the conversation…" />;
+  return <Lines thread={thread} known={known} book={book} log={log} />;
+}
+
+/** A part of its own: what follows the end begins with what is scrolled. */
+function Lines({ thread, known, book, log }: Omit<Props, "isRead"> & { log: Log | undefined }) {
   const [more, setMore] = useState(0);
   const lines = useMemo(() => (log?.lines ?? []).slice(-(SHOWN + more)), [log, more]);
   const outputs = useMemo(() => outputsOf(log?.lines ?? []), [log]);
   const panel = useFollowed(lines.at(-1)?.ordinal ?? 0);
   const hidden = log !== undefined && (log.from > 0 || log.lines.length > lines.length);
   const shown = lines.map((line) => ({ line, item: itemOf(line, { thread, known, outputs }) })).filter(({ item }) => item !== null);
-  if (log === undefined && !isRead) return <Notice icon="clock" title="Reading the conversation…" />;
   return (
     <section ref={panel} className={css.said} aria-label="Conversation" tabIndex={0}>
       {hidden && <Earlier known={known} book={book} id={thread.thread_id} onMore={() => setMore((before) => before + SHOWN)} />}

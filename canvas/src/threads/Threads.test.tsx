@@ -107,3 +107,24 @@ test("a list is paged, filtered, and keeps what it shows when older ones cannot 
   await settled();
   expect(asked.at(-1)).toBe("GET /workspaces/a/threads?limit=50&state=closed");
 });
+
+test("who reads back in a conversation stays there while lines come, and who is at its end follows it", async () => {
+  const { made } = opened([line(1, "one")]);
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(300);
+  vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => words().length * 1_000);
+  made.show(<ThreadView id="t1" tab="said" />);
+  await settled();
+  const panel = screen.getByRole("tabpanel");
+  expect(panel.scrollTop).toBe(1_000);
+  const say = (ordinal: number): void => act(() => made.desk.threadNews.set([told(ordinal, { type: "agent_message", text: `${ordinal}` })]));
+  say(2);
+  expect(panel.scrollTop).toBe(2_000);
+  panel.scrollTop = 100;
+  fireEvent.scroll(panel);
+  say(3);
+  expect([words().length, panel.scrollTop]).toEqual([3, 100]);
+  panel.scrollTop = 2_650;
+  fireEvent.scroll(panel);
+  say(4);
+  expect(panel.scrollTop).toBe(4_000);
+});
