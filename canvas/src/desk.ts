@@ -6,14 +6,14 @@ import { Approving } from "./live/approving";
 import { Connection } from "./live/connection";
 import { newId } from "./live/ids";
 import { MissedWork } from "./live/missedwork";
+import { Pages } from "./live/pages";
 import { ReadMarks } from "./live/readmarks";
 import { Stuck } from "./live/stuck";
 import { Tabs, type Word } from "./live/tabs";
-import { partOf } from "./state/answering";
 import { applyAll } from "./state/apply";
 import { calmed } from "./state/calm";
 import { ofHistory, type DelegationStatus } from "./state/delegations";
-import { readUpTo, withPage } from "./state/lines";
+import { readUpTo } from "./state/lines";
 import { Drafts } from "./state/drafts";
 import { foldsStore, type Folds } from "./state/folds";
 import { EMPTY_CHAT, type Chat, type Choice, type Line, type State } from "./state/model";
@@ -75,7 +75,7 @@ export class Desk {
   readonly seen: Seen;
   private readonly tabs: Tabs;
   private readonly owner: string;
-  private readonly reading = new Map<string, Promise<void>>();
+  private readonly pages: Pages;
   private readonly marks: ReadMarks;
   private readonly missedWork: MissedWork;
   /** Chats that are open, in view and at their end. */
@@ -97,6 +97,7 @@ export class Desk {
     this.folds = foldsStore(vault, owner);
     this.seen = seenStore(vault, owner);
     this.marks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
+    this.pages = new Pages({ api, data: this.data, onRead: (lines) => this.settle(lines) });
     this.missedWork = new MissedWork(api, session.org.id, this.data);
     this.stuck = new Stuck(() => api.problems(session.org.id), Date.now);
     this.approving = new Approving({ api, orgId: session.org.id, data: this.data, undo: this.undo });
@@ -164,23 +165,16 @@ export class Desk {
 
   /** Reads the newest page of a chat. Those who ask meanwhile get the same answer. */
   readNewest(workspaceId: string): Promise<void> {
-    return this.once(workspaceId, () => this.readPage(workspaceId, undefined));
+    return this.pages.newest(workspaceId);
   }
 
   readOlder(workspaceId: string): Promise<void> {
-    return this.once(workspaceId, () => {
-      const oldest = this.data.get()?.chats.get(workspaceId)?.lines[0];
-      return this.readPage(workspaceId, oldest?.seq);
-    });
+    return this.pages.older(workspaceId);
   }
 
   /** Reads the newest message of a chat of which events told only a part, with the page around it. */
   readPart(workspaceId: string): Promise<void> {
-    return this.once(workspaceId, async () => {
-      const chat = this.data.get()?.chats.get(workspaceId);
-      const part = chat?.loaded ? partOf(chat) : null;
-      if (part !== null) await this.readPage(workspaceId, part.before);
-    });
+    return this.pages.part(workspaceId);
   }
 
   /** Reads what an agent gave and was given. */
@@ -279,27 +273,6 @@ export class Desk {
     this.changeChat(word.workspaceId, (chat) => readUpTo(chat, word.seq));
   }
 
-  private once(workspaceId: string, read: () => Promise<void>): Promise<void> {
-    const running = this.reading.get(workspaceId);
-    if (running) return running;
-    const started = read().finally(() => this.reading.delete(workspaceId));
-    this.reading.set(workspaceId, started);
-    return started;
-  }
-
-  private async readPage(workspaceId: string, before: number | undefined): Promise<void> {
-    const since = this.data.get()?.last ?? 0;
-    const { items, reached_end } = await this.api.timeline(workspaceId, PAGE, before);
-    const page = { items, reachedEnd: reached_end, isNewest: before === undefined, since };
-    const delegations = items.filter((item) => item.kind === "delegation").map(ofHistory);
-    this.data.update((state) => {
-      if (state === null || !state.workspaces.has(workspaceId)) return state;
-      const chat = withPage(state.chats.get(workspaceId), page);
-      return { ...withRead(state, delegations), chats: new Map(state.chats).set(workspaceId, chat) };
-    });
-    this.settle(this.data.get()?.chats.get(workspaceId)?.lines ?? []);
-  }
-
   private changeChat(workspaceId: string, change: (chat: Chat) => Chat): void {
     this.data.update((state) => {
       if (!state?.workspaces.has(workspaceId)) return state;
@@ -312,6 +285,7 @@ export class Desk {
 
   private takeSnapshot(snapshot: Snapshot): void {
     this.problem.set(null);
+    this.pages.outdate();
     this.approving.setTime(snapshot.server_time, Date.now());
     this.data.update((state) => applySnapshot(state, snapshot));
   }

@@ -1,7 +1,9 @@
-import { fireEvent, screen, within } from "@testing-library/react";
-import { expect, test, vi } from "vitest";
+import { act, fireEvent, screen, within } from "@testing-library/react";
+import { afterEach, expect, test, vi, type MockInstance } from "vitest";
 import { NoAnswer, Refusal } from "../live/api";
+import { RETRY_MS } from "../live/stuck";
 import { memoryVault } from "../state/testing";
+import type { TimelinePage } from "../wire";
 import { Conversation } from "./Conversation";
 import { Bench, PATIENT, settled } from "./testing";
 
@@ -11,6 +13,8 @@ const TALK = [
   { verb: "answer", text: "and there" },
   { verb: "ask", text: "thanks" },
 ] as const;
+
+afterEach(() => vi.useRealTimers());
 
 function bench(options?: ConstructorParameters<typeof Bench>[0]): Bench {
   const made = new Bench(options);
@@ -267,4 +271,72 @@ test("where the keyboard's focus holds a chat back from its end, the page says w
   made.deliver();
   expect(scroller.scrollTop).toBe(at);
   expect(screen.getByRole("button", { name: /^\d new$/ })).toBeTruthy();
+});
+
+/** A chat in which a line came before its newest page could be read. */
+async function unread(): Promise<{ made: Bench; timeline: MockInstance<Bench["api"]["timeline"]> }> {
+  const made = bench();
+  made.server.do({ verb: "answer", id: "a", text: "what was said before" });
+  made.load();
+  made.server.do({ verb: "answer", id: "a", text: "what is said now" });
+  made.deliver();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const timeline = vi.spyOn(made.api, "timeline").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  expect(bodies()).toHaveLength(1);
+  expect(screen.getByRole("alert").textContent).toContain("The store is busy.");
+  return { made, timeline };
+}
+
+test("a newest page that could not be read is told beside the lines that are there, and read at a press", async () => {
+  await unread();
+  fireEvent.click(screen.getByRole("button", { name: "Try again" }));
+  await settled();
+  expect(bodies()).toHaveLength(2);
+  expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("a newest page that could not be read is read later by itself, until it is there", async () => {
+  const { timeline } = await unread();
+  timeline.mockRejectedValueOnce(new NoAnswer("The server did not answer."));
+  await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
+  expect(screen.getByRole("alert").textContent).toContain("The server did not answer.");
+  await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
+  expect(bodies()).toHaveLength(2);
+  expect(screen.queryByRole("alert")).toBeNull();
+  await act(() => vi.advanceTimersByTimeAsync(2 * RETRY_MS));
+  expect(timeline).toHaveBeenCalledTimes(3);
+});
+
+test.each([
+  ["before", [0, 1]],
+  ["after", [1, 0]],
+] as const)("what events told in part is read after a snapshot too, though the page with it was asked for before, and comes %s the newest one", async (_, order) => {
+  const made = bench();
+  made.server.do({ verb: "ask", id: "a", text: "Where are you?" });
+  for (let turn = 0; turn < 60; turn += 1) made.server.do({ verb: "answer", id: "a", text: `message ${turn}` });
+  made.load();
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  made.server.do({ verb: "hand_over", id: "a", count: 1 });
+  made.deliver();
+  const timeline = vi.mocked(made.api.timeline).mockClear();
+  const all = made.server.timeline("a");
+  const answers: ((page: TimelinePage) => void)[] = [];
+  timeline.mockImplementation(() => new Promise((done) => answers.push(done)));
+  const asked = async (): Promise<unknown[]> => {
+    await act(() => vi.advanceTimersByTimeAsync(1_000));
+    return timeline.mock.calls.map((call) => call[2]);
+  };
+  expect(await asked()).toEqual([all[1]?.seq]);
+  made.cutOff();
+  expect(await asked()).toEqual([all[1]?.seq, undefined]);
+  const pages = [{ items: all.slice(0, 1), reached_end: true }, { items: all.slice(-50), reached_end: false }];
+  for (const at of order) {
+    answers[at]?.(pages[at] as TimelinePage);
+    await settled();
+  }
+  expect(await asked()).toEqual([all[1]?.seq, undefined, all[1]?.seq]);
 });

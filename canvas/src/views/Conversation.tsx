@@ -1,6 +1,6 @@
 /** The chat with one agent: what was said, what is on its way, and where to write. */
 
-import { Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
 import { later } from "../parts/later";
@@ -13,6 +13,7 @@ import { waitingFor } from "../state/delivery";
 import { EMPTY_CHAT, type Chat } from "../state/model";
 import { useStored } from "../state/store";
 import { wordsOf } from "../live/api";
+import { RETRY_MS } from "../live/stuck";
 import { Composer } from "./Composer";
 import css from "./Conversation.module.css";
 import { DelegationItem } from "./DelegationItem";
@@ -121,6 +122,14 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
           </div>
         )}
       </div>
+      {problem !== null && items.length > 0 && (
+        <p role="alert" className={css.behind}>
+          The newest messages could not be read: {problem}{" "}
+          <Button kind="quiet" onClick={retry}>
+            Try again
+          </Button>
+        </p>
+      )}
       {drop.over && (
         <p className={css.drop}>
           <span>
@@ -133,20 +142,29 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   );
 }
 
-/** Reads the newest page when it is not there, also after the connection came back. */
+/** Reads the newest page when it is not there, also after the connection came back; again later when that failed, for all
+ * that comes meanwhile stands behind a hole. */
 function useNewest(workspaceId: string, loaded: boolean): { problem: string | null; retry: () => void } {
   const desk = useDesk();
   const { mode } = useStored(desk.connection.view);
-  const [problem, setProblem] = useState<string | null>(null);
+  const [problem, setProblem] = useState<{ of: string; words: string } | null>(null);
   const [turn, setTurn] = useState(0);
+  const retry = useCallback(() => setTurn((each) => each + 1), []);
   useEffect(() => {
     if (loaded || mode === "lost") return;
+    const left = new AbortController();
     desk.readNewest(workspaceId).then(
       () => setProblem(null),
-      (error: unknown) => setProblem(wordsOf(error)),
+      (error: unknown) => {
+        if (left.signal.aborted) return;
+        setProblem({ of: workspaceId, words: wordsOf(error) });
+        const timer = setTimeout(retry, RETRY_MS);
+        left.signal.addEventListener("abort", () => clearTimeout(timer));
+      },
     );
-  }, [desk, workspaceId, loaded, mode, turn]);
-  return { problem, retry: () => setTurn((each) => each + 1) };
+    return () => left.abort();
+  }, [desk, workspaceId, loaded, mode, turn, retry]);
+  return { problem: loaded || problem?.of !== workspaceId ? null : problem.words, retry };
 }
 
 const NOTHING: readonly Placed[] = [];
@@ -176,13 +194,15 @@ function useParts(workspaceId: string, chat: Chat): void {
   const part = chat.loaded ? partOf(chat)?.line : undefined;
   const what = part === undefined ? null : `${part.id} ${part.toldBy}`;
   useEffect(() => {
+    // What is told anew how it stands may have to be read anew too.
+    if (!chat.loaded) asked.current.clear();
     if (what === null || asked.current.has(what)) return;
     const timer = setTimeout(() => {
       asked.current.add(what);
       desk.readPart(workspaceId).catch(() => asked.current.delete(what));
     }, GATHER_MS);
     return () => clearTimeout(timer);
-  }, [desk, workspaceId, what]);
+  }, [desk, workspaceId, chat.loaded, what]);
 }
 
 function Empty({ loaded, problem, name, onRetry }: { loaded: boolean; problem: string | null; name: string; onRetry: () => void }) {

@@ -71,6 +71,11 @@ export class Bench {
     return this;
   }
 
+  /** The page was cut off, and is told anew how all stands. */
+  cutOff(): void {
+    act(() => this.desk["takeSnapshot"](this.server.snapshot()));
+  }
+
   /** All events that the page has not yet. */
   deliver(): void {
     const own = this.server.journal.map((frame) => frame.client_id).filter((id) => id !== undefined);
