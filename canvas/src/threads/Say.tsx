@@ -1,7 +1,7 @@
 /** Where a person says something to a thread: to the turn that runs, as a turn of its own, or whatever fits. What was typed
- * stays until the server has it. */
+ * stays until the server has it, also while this is not shown. */
 
-import { useId, useRef, useState, type KeyboardEvent } from "react";
+import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 import { useDesk, useSettings } from "../app";
 import { newId } from "../live/ids";
 import { Button } from "../parts/Button";
@@ -20,25 +20,22 @@ export function Say({ thread }: { thread: ThreadItem }) {
   const draft = `thread.${thread_id}`;
   const [words, setWords] = useState(() => drafts.read(draft));
   const field = useRef<HTMLTextAreaElement>(null);
-  // The same words sent again are the same input: an answer that was lost does not say them twice.
-  const sent = useRef({ what: "", key: "" });
   const deed = useDeed();
   const hint = useId();
+  useEffect(() => drafts.watch((of, taken) => of === draft && setWords((now) => (now === taken ? "" : now))), [drafts, draft]);
   const change = (next: string): void => {
     setWords(next);
     drafts.write(draft, next);
   };
   const send = (mode: Mode): void => {
     if (words.trim() === "" || deed.busy || closed) return;
-    const what = `${mode} ${words}`;
-    if (sent.current.what !== what) sent.current = { what, key: newId() };
+    const key = drafts.keyOf(draft, `${mode} ${words}`, newId());
     const expected = mode === "steer" ? { expected_turn_id: turn_id } : {};
     deed.run(
-      () => api.ask<TurnTaken>("POST", pathOf(thread_id, "/turns"), { input: words, mode, key: sent.current.key, ...expected }),
+      () => api.ask<TurnTaken>("POST", pathOf(thread_id, "/turns"), { input: words, mode, key, ...expected }),
       ({ joined }) => (joined ? "It joined the turn that runs" : "It gets a turn of its own"),
       () => {
-        sent.current = { what: "", key: "" };
-        if (field.current?.value === words) change("");
+        drafts.taken(draft, key, words);
         field.current?.focus();
       },
     );

@@ -128,3 +128,51 @@ test("who reads back in a conversation stays there while lines come, and who is 
   say(4);
   expect(panel.scrollTop).toBe(4_000);
 });
+
+test("input whose answer comes after the person left is said once: its words are gone, and sent before that they are the same input", async () => {
+  const answers: (() => void)[] = [];
+  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done) => answers.push(() => done({ joined: true }))) : undefined));
+  const keys = (): unknown[] => vi.mocked(made.api.ask).mock.calls.filter(([, path]) => path.endsWith("/turns")).map((call) => (call[2] as Item)["key"]);
+  const field = (): HTMLTextAreaElement => screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
+  const send = (): boolean => fireEvent.click(screen.getByRole("button", { name: "Send" }));
+  const come = async (): Promise<() => void> => {
+    const { unmount } = made.show(<ThreadView id="t1" tab="said" />);
+    await settled();
+    return unmount;
+  };
+  let leave = await come();
+  fireEvent.change(field(), { target: { value: "Go on" } });
+  send();
+  leave();
+  leave = await come();
+  expect(field().value).toBe("Go on"); // no answer yet
+  send();
+  expect(new Set(keys()).size).toBe(1);
+  answers[0]?.();
+  await settled();
+  expect([field().value, made.vault.keys("molecule.draft")]).toEqual(["", []]);
+  answers[1]?.();
+  await settled();
+  fireEvent.change(field(), { target: { value: "Go on" } });
+  send();
+  leave();
+  expect([keys().length, new Set(keys()).size]).toEqual([3, 2]); // said anew it is another input
+  answers[2]?.();
+  await settled();
+  await come();
+  expect([field().value, made.vault.keys("molecule.draft")]).toEqual(["", []]);
+});
+
+test("what was typed after it was sent stays when the answer comes", async () => {
+  const answers: (() => void)[] = [];
+  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done) => answers.push(() => done({ joined: true }))) : undefined));
+  made.show(<ThreadView id="t1" tab="said" />);
+  await settled();
+  const field = screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
+  fireEvent.change(field, { target: { value: "Go on" } });
+  fireEvent.click(screen.getByRole("button", { name: "Send" }));
+  fireEvent.change(field, { target: { value: "Go on, and mind the step" } });
+  answers[0]?.();
+  await settled();
+  expect([field.value, made.desk.drafts.read("thread.t1")]).toEqual(["Go on, and mind the step", "Go on, and mind the step"]);
+});
