@@ -186,3 +186,20 @@ async def test_the_focus_cannot_leave_a_dialog_while_it_is_open(page: Page, fing
         assert await page.evaluate(inside)
     await fingers.press("Control+k")
     assert await palette_of(page).count() == 0
+
+
+@requirement("C62")
+async def test_a_dialog_closes_at_a_press_outside_but_not_where_a_selection_of_its_text_ends_there(page: Page) -> None:
+    await page.get_by_role("tree").wait_for()
+    await page.keyboard.press("Control+k")
+    field = palette_of(page).get_by_role("combobox")
+    await field.fill("half a word")
+    box = await field.bounding_box()
+    assert box is not None
+    await page.mouse.move(box["x"] + 40, box["y"] + box["height"] / 2)
+    await page.mouse.down()
+    await page.mouse.move(2, 2)
+    await page.mouse.up()
+    await expect(field).to_have_value("half a word")
+    await page.mouse.click(2, 2)
+    await expect(palette_of(page)).to_have_count(0)

@@ -21,11 +21,16 @@ export function Dialog({ label, heading = true, onClose, children }: Props) {
       if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
     };
   }, []);
+  // Where a press began: a browser takes a selection that begins inside and ends outside for a click on the dialog.
+  const beganOutside = useRef(false);
+  const press = (event: React.PointerEvent): void => {
+    beganOutside.current = event.target === dialog.current;
+  };
   const closeOutside = (event: React.MouseEvent): void => {
-    if (event.target === dialog.current) onClose();
+    if (beganOutside.current && event.target === dialog.current) onClose();
   };
   return (
-    <dialog ref={dialog} className={css.dialog} aria-label={label} onClose={onClose} onClick={closeOutside}>
+    <dialog ref={dialog} className={css.dialog} aria-label={label} onClose={onClose} onPointerDown={press} onClick={closeOutside}>
       <div className={css.inside}>
         {heading && (
           <header className={css.head}>
