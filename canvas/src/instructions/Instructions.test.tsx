@@ -208,6 +208,7 @@ test("unsaved changes stay while another view is shown, and the browser asks bef
   await type("Text compact", "half done");
   expect(leaving()).toBe(true);
   first.unmount();
+  expect(leaving()).toBe(true);
   made.show(<InstructionsView templateId="support" />);
   await settled();
   expect(field("Text compact")).toHaveProperty("value", "half done");

@@ -9,7 +9,6 @@ import { Notice } from "../parts/Notice";
 import { NARROW, useMedia } from "../parts/useMedia";
 import { useStored } from "../state/store";
 import { Calls } from "./calls";
-import { useGuard } from "./drafts";
 import { sumWords } from "./figures";
 import css from "./Instructions.module.css";
 import { rowWords, type Row } from "./model";
@@ -25,7 +24,6 @@ export default function InstructionsView({ templateId }: { templateId: string | 
   const calls = useMemo(() => new Calls(desk.api, desk.session.org.id), [desk]);
   const { value: rows, problem, reread } = useAsked(() => calls.templates(), changes);
   const [making, setMaking] = useState(false);
-  useGuard();
   if (rows === null) {
     if (problem === null) return <Notice icon="clock" title="Reading the instructions…" />;
     return (

@@ -1,6 +1,5 @@
 /** What a person has changed in templates and not saved. It stays while the page is open, whatever view is shown. */
 
-import { useEffect } from "react";
 import { createStore, useSelected } from "../state/store";
 import { sameParts, type Parts, type Template } from "./model";
 
@@ -11,6 +10,11 @@ interface Draft {
 }
 
 const all = createStore<ReadonlyMap<string, Draft>>(new Map());
+
+/** The browser asks before it leaves a page with unsaved changes, whatever view is shown. Where there are none nothing
+ * listens: some browsers keep no page for the way back that could ask. */
+const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
+all.subscribe(() => (all.get().size > 0 ? window.addEventListener("beforeunload", ask) : window.removeEventListener("beforeunload", ask)));
 
 export function useDraft(key: string, template: Template): { parts: Parts; dirty: boolean; from: number; change: (parts: Parts) => void; drop: () => void } {
   const draft = useSelected(all, (drafts) => drafts.get(key));
@@ -31,17 +35,6 @@ export function useDraft(key: string, template: Template): { parts: Parts; dirty
     });
   };
   return { parts: draft?.parts ?? template.parts, dirty: draft !== undefined, from: draft?.from ?? template.version, change, drop };
-}
-
-/** The browser asks before it leaves a page with unsaved changes. */
-export function useGuard(): void {
-  useEffect(() => {
-    const ask = (event: BeforeUnloadEvent): void => {
-      if (all.get().size > 0) event.preventDefault();
-    };
-    window.addEventListener("beforeunload", ask);
-    return () => window.removeEventListener("beforeunload", ask);
-  }, []);
 }
 
 /** For tests: nobody has changed anything. */
