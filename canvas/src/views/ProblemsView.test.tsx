@@ -1,6 +1,7 @@
-import { act, fireEvent, screen, within } from "@testing-library/react";
+import { act, fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { Refusal } from "../live/api";
+import type { Concern } from "../state/attention";
 import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, type Problems, type UnansweredMessage } from "../state/problems";
 import { ProblemsView } from "./ProblemsView";
 import { Strip } from "./Strip";
@@ -75,6 +76,20 @@ test("nothing is called well before the lists were read, nor where they could no
   await settled();
   expect(screen.getByRole("heading", { name: "Nothing is stuck" })).toBeTruthy();
   expect(strip.textContent).toContain("Nothing needs you");
+});
+
+test("a list of what needs a person that emptied while it was open does not open again by itself", () => {
+  const made = new Bench().load();
+  const concern: Concern = { workspaceId: "a", name: "Agent a", kind: "failed", since: "2026-03-01T10:00:00.000Z", unread: 0 };
+  const stripOf = (all: Concern[]) => made.around(<Strip attention={{ all, go: vi.fn(), next: vi.fn(), nextUnread: vi.fn() }} />);
+  const { rerender } = render(stripOf([concern]));
+  fireEvent.click(screen.getByRole("button", { name: "All 1" }));
+  expect(screen.getByRole("dialog", { name: "1 thing needs you" })).toBeTruthy();
+  rerender(stripOf([]));
+  expect(screen.queryByRole("dialog")).toBeNull();
+  rerender(stripOf([concern]));
+  expect(screen.getByRole("button", { name: "All 1" })).toBeTruthy();
+  expect(screen.queryByRole("dialog")).toBeNull();
 });
 
 test("lists that could not be read again stay, and say of when they are", async () => {

@@ -21,10 +21,13 @@ const SHOWN = 3;
 const LISTED = 100;
 
 export function Strip({ attention }: { attention: Attention }) {
-  const { all, go, next } = attention;
+  return attention.all.length === 0 ? <Calm /> : <Concerns attention={attention} />;
+}
+
+/** Gone when nothing needs anybody, and with it that its list was open: what comes later takes nobody's focus. */
+function Concerns({ attention: { all, go, next } }: { attention: Attention }) {
   const { singleKeys } = useSettings();
   const [open, setOpen] = useState(false);
-  if (all.length === 0) return <Calm />;
   const show = (concern: Concern): void => {
     setOpen(false);
     go(concern);

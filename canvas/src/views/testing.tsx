@@ -93,10 +93,15 @@ export class Bench {
   }
 
   show(view: ReactNode): RenderResult {
-    return render(
+    return render(this.around(view));
+  }
+
+  /** The view on this desk, to be shown anew. */
+  around(view: ReactNode): ReactNode {
+    return (
       <AppContext value={this.app}>
         <DeskContext value={this.desk}>{view}</DeskContext>
-      </AppContext>,
+      </AppContext>
     );
   }
 }
