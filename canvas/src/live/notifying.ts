@@ -17,18 +17,23 @@ export interface Wishes {
   sound: boolean;
 }
 
+interface NotifyingParts {
+  wishes: () => Wishes;
+  open: (approval: Approval | null) => void;
+  /** The browser shows none, though it lets the page ask. */
+  onUnable: () => void;
+}
+
 export class Notifying {
-  private readonly open: (approval: Approval | null) => void;
-  private readonly wishes: () => Wishes;
+  private readonly parts: NotifyingParts;
   private last: Approvals | null = null;
   private known: ReadonlySet<string> | null = null;
   private mine = false;
   private letGo: () => void = () => undefined;
   private readonly giveUp = new AbortController();
 
-  constructor(wishes: () => Wishes, open: (approval: Approval | null) => void) {
-    this.wishes = wishes;
-    this.open = open;
+  constructor(parts: NotifyingParts) {
+    this.parts = parts;
   }
 
   /** The tab that holds the lock tells; when it is closed, the next one does. */
@@ -62,9 +67,18 @@ export class Notifying {
   }
 
   private tell(fresh: readonly Approval[]): void {
-    const { notify, sound } = this.wishes();
+    const { notify, sound } = this.parts.wishes();
     if (sound) play();
     if (!notify || !mayNotify()) return;
+    try {
+      this.showAll(fresh);
+    } catch {
+      // Chrome on Android has the class and throws at the first one: there only a service worker may show any.
+      this.parts.onUnable();
+    }
+  }
+
+  private showAll(fresh: readonly Approval[]): void {
     // Many at once would cover the screen.
     if (fresh.length > MOST) return this.show(`${fresh.length} requests wait for you`, fresh.slice(0, MOST).map(({ action }) => preview(plainly(action))).join("\n"), null);
     for (const each of fresh) this.show(`${plainly(each.requesterName)} waits for you`, preview(plainly(each.action)), each);
@@ -75,7 +89,7 @@ export class Notifying {
     note.onclick = () => {
       window.focus();
       note.close();
-      this.open(approval);
+      this.parts.open(approval);
     };
   }
 }

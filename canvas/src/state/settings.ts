@@ -11,11 +11,13 @@ export interface Settings {
   enterSends: boolean;
   /** Tell, when the page is hidden, that something waits for the person. */
   notify: boolean;
+  /** The browser could not, when it was to; until it is wished again. */
+  cannotNotify: boolean;
   /** With a sound. */
   sound: boolean;
 }
 
-const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, sound: false };
+const DEFAULTS: Settings = { theme: "system", singleKeys: true, enterSends: true, notify: false, cannotNotify: false, sound: false };
 const KEY = "molecule.settings";
 
 export interface SettingsStore extends Store<Settings> {
@@ -44,5 +46,12 @@ function parse(stored: string | null): Settings {
     return DEFAULTS;
   }
   const theme = value.theme === "light" || value.theme === "dark" ? value.theme : "system";
-  return { theme, singleKeys: value.singleKeys !== false, enterSends: value.enterSends !== false, notify: value.notify === true, sound: value.sound === true };
+  return {
+    theme,
+    singleKeys: value.singleKeys !== false,
+    enterSends: value.enterSends !== false,
+    notify: value.notify === true,
+    cannotNotify: value.cannotNotify === true,
+    sound: value.sound === true,
+  };
 }

@@ -15,7 +15,7 @@ export function createStore<T>(initial: T): Store<T> {
   const set = (next: T): void => {
     if (Object.is(next, value)) return;
     value = next;
-    for (const listener of [...listeners]) listener();
+    for (const listener of [...listeners]) calmly(listener);
   };
   return {
     get: () => value,
@@ -26,6 +26,15 @@ export function createStore<T>(initial: T): Store<T> {
       return () => listeners.delete(listener);
     },
   };
+}
+
+/** One watcher's fault keeps a change from no other one, nor from who made it: it is told as a page tells what nobody caught. */
+function calmly(listener: () => void): void {
+  try {
+    listener();
+  } catch (error) {
+    reportError(error);
+  }
 }
 
 /** What `select` takes out of the store. It must give the same object as long as nothing changed. */

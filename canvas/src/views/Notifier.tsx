@@ -9,10 +9,11 @@ export function Notifier() {
   const { data, maySend } = useDesk();
   useEffect(() => {
     if (!maySend) return;
-    const notifying = new Notifying(
-      () => settings.get(),
-      (approval) => router.go({ view: "inbox", list: "waiting", open: approval && { id: approval.id, workspaceId: approval.workspaceId } }),
-    );
+    const notifying = new Notifying({
+      wishes: () => settings.get(),
+      open: (approval) => router.go({ view: "inbox", list: "waiting", open: approval && { id: approval.id, workspaceId: approval.workspaceId } }),
+      onUnable: () => settings.change({ notify: false, cannotNotify: true }),
+    });
     const take = (): void => {
       const approvals = data.get()?.approvals;
       if (approvals !== undefined) notifying.take(approvals);

@@ -67,12 +67,12 @@ export function SettingsView() {
 /** Asked of the browser only when the person wants it. */
 function Notices() {
   const { settings } = useApp();
-  const { notify, sound } = useSettings();
+  const { notify, cannotNotify, sound } = useSettings();
   const [refused, setRefused] = useState(false);
   const choose = (on: boolean): void => {
     setRefused(false);
-    if (!on) return settings.change({ notify: false });
-    void askToNotify().then((may) => (may ? settings.change({ notify: true }) : setRefused(true)));
+    settings.change({ notify: false, cannotNotify: false });
+    if (on) void askToNotify().then((may) => (may ? settings.change({ notify: true }) : setRefused(true)));
   };
   return (
     <fieldset className={css.group}>
@@ -81,6 +81,7 @@ function Notices() {
         Only while this page is hidden, and from one of its tabs. A click opens the request.
       </Choice>
       {refused && <p role="alert">This browser does not allow it for this page. Allow notifications in its settings; they need https, or this machine itself.</p>}
+      {cannotNotify && <p role="alert">This browser could not show a notification when something waited for you, so it is off again. The sound works without it.</p>}
       <Choice label="With a sound" checked={sound} onChange={(on) => settings.change({ sound: on })}>
         Two short notes, which nothing else here has.
       </Choice>

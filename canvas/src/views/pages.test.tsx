@@ -176,7 +176,7 @@ test("choices are kept for the browser", () => {
   bench.show(<SettingsView />);
   fireEvent.click(screen.getByLabelText("Dark"));
   fireEvent.click(screen.getByLabelText("Single-key shortcuts"));
-  expect(new App(vault).settings.get()).toEqual({ theme: "dark", singleKeys: false, enterSends: true, notify: false, sound: false });
+  expect(new App(vault).settings.get()).toEqual({ theme: "dark", singleKeys: false, enterSends: true, notify: false, cannotNotify: false, sound: false });
 });
 
 test("logging out says so when the server does not answer", async () => {
