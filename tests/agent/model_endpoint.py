@@ -12,7 +12,8 @@ import msgspec
 
 @dataclass(frozen=True)
 class Reply:
-    """What the endpoint answers once. A status other than 200 is a refusal. `breaks`: the stream ends in the middle."""
+    """What the endpoint answers once. A status other than 200 is a refusal. `breaks`: the stream ends in the middle;
+    `garbled`: it holds a chunk that no client can read."""
 
     text: str = ""
     calls: tuple[tuple[str, str, dict[str, Any]], ...] = ()
@@ -20,6 +21,7 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     breaks: bool = False
+    garbled: bool = False
     thought: str = ""
     """Signed, as Anthropic's are."""
 
@@ -86,6 +88,8 @@ def _openai(reply: Reply) -> Iterator[bytes]:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
         return _data({**_HEAD, "choices": [choice]})
 
+    if reply.garbled:
+        yield _data({**_HEAD, "choices": None})
     for piece in _pieces(reply.text):
         yield chunk({"role": "assistant", "content": piece})
     for index, (id_, name, arguments) in enumerate(reply.calls):

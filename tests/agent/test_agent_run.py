@@ -410,6 +410,26 @@ async def test_a_turn_that_fails_is_told_in_the_log_and_its_message_stays_open(s
 
 
 @requirement("AR3", "AR4")
+async def test_an_effort_that_the_model_does_not_know_fails_the_turn_which_is_not_driven_again(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch = Watcher(seat)
+    async with endpoint() as at:
+        at.answers = [DONE]
+        await asked(person, seat, "hi")
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            (thread,) = await watch.rests()
+            await person.post(f"/threads/{thread['thread_id']}/resume", {"effort": "very high"})
+            await asked(person, seat, "think harder")
+            types = await long(watch.types, lambda found: found.count("turn_ended") == 2)
+            assert types.count("turn_started") == 2
+            path = f"/workspaces/{seat.id}/activity"
+            (failed,) = await long(lambda: seat.api.get(path, type="error", limit=10), lambda found: found)
+        assert "very high" in failed["error_detail"] and len(at.asked) == 1
+
+
+@requirement("AR3", "AR4")
 async def test_an_answer_that_the_server_never_takes_ends_its_turn_is_paid_for_once_and_the_next_one_works(
     server: Running, tmp_path: Path
 ) -> None:

@@ -182,3 +182,30 @@ async def test_a_server_that_speaks_like_openais_needs_only_its_address() -> Non
         LibraryModel("our-own-servers", key=KEY)
     with pytest.raises(NoModel, match="api_key_env"):
         LibraryModel("openai")
+
+
+@requirement("AR1")
+async def test_what_the_library_itself_refuses_or_cannot_read_is_a_failure_that_trying_again_does_not_end() -> None:
+    async with endpoint() as at:
+        at.answers = [Reply(garbled=True)]
+        door = model("openai", at)
+        with pytest.raises(ModelError, match="very high") as refused:
+            await sampled(door, [BASE, ASK], effort="very high")
+        assert not refused.value.retryable and "\n" not in refused.value.text and not at.asked
+        with pytest.raises(ModelError) as unread:
+            await sampled(door, [BASE, ASK])
+        assert not unread.value.retryable and len(at.asked) == 1
+        await door.close()
+
+
+@requirement("AR1")
+@pytest.mark.parametrize(
+    ("provider", "address"),
+    [("openai", "http://host:abc"), ("our-own-servers", "http://host:abc"), ("azureopenai", None)],
+)
+def test_a_provider_that_cannot_be_used_as_it_is_set_is_no_model_and_says_why(
+    provider: str, address: str | None
+) -> None:
+    with pytest.raises(NoModel, match=f"{provider} cannot be used as it is set: ") as failed:
+        LibraryModel(provider, key=KEY, base_url=address)
+    assert "\n" not in str(failed.value) and KEY not in str(failed.value)

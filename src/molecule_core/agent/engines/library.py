@@ -66,6 +66,8 @@ class LibraryModel:
                     yield Usage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
         except self._library.exceptions.AnyLLMError as error:
             raise _failed(error) from None
+        except Exception as error:  # what it refuses of a request, or cannot read of an answer, comes as it was raised
+            raise ModelError(_told(error), retryable=False) from None
         for call in calls.whole():
             yield call
         if not reason:
@@ -109,22 +111,31 @@ def _library() -> Any:
 
 def _opened(library: Any, provider: str, key: str | None, base_url: str | None) -> Any:
     kinds = library.exceptions
-    members: dict[str, Any] = {"api_key": key, "api_base": base_url, "unified_exceptions": True}
     try:
-        try:
-            return library.AnyLLM.create(provider, **members, max_retries=0)
-        except kinds.UnsupportedParameterError:  # its client never tries again by itself
-            return library.AnyLLM.create(provider, **members)
+        return _door(library, provider, key, base_url)
     except kinds.MissingApiKeyError as error:
         raise NoModel(f"{line(redact(str(error)), 300)}. Or name another variable with api_key_env") from None
     except kinds.UnsupportedProviderError:
-        if base_url is None:
-            raise NoModel(
-                f"no provider is called {line(provider)!r}; a server that speaks like OpenAI's needs base_url"
-            ) from None
-        return library.AnyLLM.create_openai_compatible(provider, base_url, key, unified_exceptions=True, max_retries=0)
+        raise NoModel(
+            f"no provider is called {line(provider)!r}; a server that speaks like OpenAI's needs base_url"
+        ) from None
+    except kinds.AnyLLMError as error:  # an address that is none, or more that this provider wants to know
+        raise NoModel(f"{line(provider)} cannot be used as it is set: {_told(error)}") from None
     except ImportError as error:
         raise NoModel(f"{provider} needs more than is installed: {line(str(error), 300)}") from None
+
+
+def _door(library: Any, provider: str, key: str | None, base_url: str | None) -> Any:
+    kinds = library.exceptions
+    members: dict[str, Any] = {"api_key": key, "api_base": base_url, "unified_exceptions": True}
+    try:
+        return library.AnyLLM.create(provider, **members, max_retries=0)
+    except kinds.UnsupportedParameterError:  # its client never tries again by itself
+        return library.AnyLLM.create(provider, **members)
+    except kinds.UnsupportedProviderError:
+        if base_url is None:
+            raise
+        return library.AnyLLM.create_openai_compatible(provider, base_url, key, unified_exceptions=True, max_retries=0)
 
 
 def _tool(name: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -159,15 +170,19 @@ class _Calls:
         return [ToolCall(id_, name, arguments) for _, (id_, name, arguments) in sorted(self._pieces.items())]
 
 
+def _told(error: Exception) -> str:
+    """An error as one line without credentials."""
+    return line(redact(f"{type(error).__name__}: {error}"), 500)
+
+
 def _failed(error: Any) -> ModelError:
     """What an error of the library means for the engine."""
     status, name = error.status_code, type(error).__name__
-    text = line(redact(f"{name}: {error}"), 500)
     retryable = status in (_TIMEOUT, _CONFLICT, _TOO_MANY) or (status or _TROUBLE) >= _TROUBLE
     known = name in ("RateLimitError", "ProviderError", "UpstreamProviderError", "GatewayTimeoutError")
     too_long = name == "ContextLengthExceededError"
     return ModelError(
-        text,
+        _told(error),
         retryable=(retryable if status is not None else known) and not too_long,
         retry_after=_seconds(getattr(error, "retry_after", None) or _header(error.original_exception)),
         too_long=too_long,

@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from molecule_core.agent.config import BadConfiguration, Configuration
 from molecule_core.agent.engine import Engine
 from molecule_core.agent.engines.conversations import Conversations, errand_in, is_settled
 from molecule_core.agent.engines.decisions import Decisions
+from molecule_core.agent.engines.driven import Driven
 from molecule_core.agent.engines.driving import ASKS, Driver, Hands
 from molecule_core.agent.engines.leave import Gate
 from molecule_core.agent.engines.mailing import Mailroom
@@ -121,12 +121,12 @@ class Agent:
         )
         hands = Hands(self._threads, self._opener, sampler, self._toolbox, self._gate, self._patience, ids, own)
         self._owner = _owner(config.state, ids)
-        self._driver = Driver(hands, self._owner, prompt=lambda: self._prompt, ended=self._mail.ended)
+        driver = Driver(hands, self._owner, prompt=lambda: self._prompt, ended=self._mail.ended)
+        self._driven = Driven(driver.drive, clock=clock, randomness=randomness)
         self._prompt: Prompt | None = None
         self._told = asyncio.Event()
         self._looked = False
         """It is known what an earlier life has left."""
-        self._driving: dict[str, asyncio.Task[None]] = {}
         self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def check(self) -> None:
@@ -148,9 +148,10 @@ class Agent:
         for each in works:
             each.add_done_callback(self._over)
         code = await self._end
-        for each in (*works, *self._driving.values()):
+        ending = [*works, *self._driven.tasks]
+        for each in ending:
             each.cancel()
-        await asyncio.gather(*works, *self._driving.values(), return_exceptions=True)
+        await asyncio.gather(*ending, return_exceptions=True)
         await self._engine.stop()
         await self._opener.close()
         return code
@@ -244,27 +245,19 @@ class Agent:
         """Has every thread driven in which something is to be done: first what an earlier life has left."""
         while True:
             found = await self._work(0 if not self._looked else _HOLD_SECONDS)
-            fresh = [each for each in found if each not in self._driving]
+            fresh = [each for each in found if each not in self._driven]
             for each in fresh:
-                self._driving[each] = task = asyncio.create_task(self._driver.drive(each))
-                task.add_done_callback(partial(self._driven, each))
+                self._driven.begin(each)
             self._looked = True
             if found and not fresh:  # they wait for a turn that runs
-                running = [self._driving[each] for each in found if each in self._driving]
-                if running:
-                    await self._clock.wait(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED), _FULL_SECONDS)
+                await self._driven.one_of(found, _FULL_SECONDS)
 
     async def _work(self, wait: int) -> list[str]:
         owner, own_too = self._owner, not self._looked
         return await self._patience.answer(lambda: self._threads.work(owner, wait=wait, own_too=own_too))
 
-    def _driven(self, thread_id: str, task: "asyncio.Task[None]") -> None:
-        self._driving.pop(thread_id, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("thread %s cannot be driven", thread_id, exc_info=error)
-
     def _rests(self) -> bool:
-        return self._mail.idle and not self._driving
+        return self._mail.idle and not self._driven.tasks
 
     async def _rest(self) -> None:
         """Until nothing waits and nothing is worked on."""
