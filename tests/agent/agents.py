@@ -34,12 +34,12 @@ def home(folder: Path, at: Endpoint, **more: Any) -> Path:
     return folder
 
 
-def environ(server: Running, seat: Seat, folder: Path) -> dict[str, str]:
-    """What the agent is told by its environment."""
+def environ(server: Running, seat: Seat, folder: Path, **more: str) -> dict[str, str]:
+    """What the agent is told by its environment; `more`: beside that, or instead."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     own = {"WORKSPACE_ID": seat.id, "MOLECULE_WORKSPACE_TOKEN": seat.token, "PLATFORM_URL": server.url}
     quick = {"MOLECULE_MCP_LEASE_SECONDS": "5", "MOLECULE_MCP_RETRY_SECONDS": "0.05"}
-    return {**kept, **own, **quick, "CONFIGS_DIR": str(folder / ".molecule"), "TEST_KEY": KEY}
+    return {**kept, **own, **quick, "CONFIGS_DIR": str(folder / ".molecule"), "TEST_KEY": KEY, **more}
 
 
 def configured(server: Running, seat: Seat, folder: Path) -> Configuration:
@@ -48,9 +48,9 @@ def configured(server: Running, seat: Seat, folder: Path) -> Configuration:
 
 
 @contextlib.asynccontextmanager
-async def living(server: Running, seat: Seat, folder: Path) -> AsyncIterator[Agent]:
+async def living(server: Running, seat: Seat, folder: Path, **more: str) -> AsyncIterator[Agent]:
     """The agent, until the block ends."""
-    told = environ(server, seat, folder)
+    told = environ(server, seat, folder, **more)
     agent = Agent(read_configuration(told), read_run_config(folder), folder, told)
     running = asyncio.create_task(agent.run(once=False))
     try:
@@ -62,11 +62,10 @@ async def living(server: Running, seat: Seat, folder: Path) -> AsyncIterator[Age
 
 
 @contextlib.asynccontextmanager
-async def command(server: Running, seat: Seat, folder: Path, *flags: str) -> AsyncIterator[Process]:
+async def command(server: Running, seat: Seat, folder: Path, *flags: str, **more: str) -> AsyncIterator[Process]:
     """The agent as the real command."""
-    async with started(
-        MOLECULE, "agent", "run", str(folder), *flags, env=environ(server, seat, folder), cwd=folder
-    ) as process:
+    told = environ(server, seat, folder, **more)
+    async with started(MOLECULE, "agent", "run", str(folder), *flags, env=told, cwd=folder) as process:
         yield process
 
 

@@ -1,11 +1,21 @@
 """Which token speaks for which workspace."""
 
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from molecule_core.agent.connections import Servers
+from molecule_core.agent.config import SeatConfig
+from molecule_core.agent.connections import Seated, Servers
+from molecule_core.agent.gathering import Gatherer
+from molecule_core.agent.speaking import Speaker
 from molecule_core.agent.tokens import TokenRegistry, UnknownWorkspace
+from molecule_core.client.api import ApiError
+from molecule_core.ground.clock import SystemClock
+from molecule_core.wire.toolspec import ToolError
+from tests.agent.stand_in import StandIn, StandIns
+from tests.clocks import FakeClock, SeededRandomness
 from tests.requirements import requirement
 
 
@@ -80,3 +90,45 @@ async def test_a_client_carries_the_token_that_counts_now_and_shares_connections
     with pytest.raises(UnknownWorkspace):
         servers.api("c", "http://one.example")
     await servers.close()
+
+
+@requirement("G6", "G8")
+async def test_whoever_keeps_a_seat_speaks_with_its_token_of_the_moment_also_when_the_file_is_newer(
+    tmp_path: Path,
+) -> None:
+    tokens, file, server = TokenRegistry(), tmp_path / "token", Picky("t-2")
+    file.write_text("t-2")
+    tokens.register("a", "t-1")
+    seat = SeatConfig(id="a", url="http://server", token="t-1", token_file=file)
+    seated = Seated(seat, StandIns(tokens, {"a": server}), tokens)
+    dice = SeededRandomness()
+    kept = Speaker(seated, clock=FakeClock(), randomness=dice), Gatherer(seated, "a", clock=SystemClock())
+
+    assert await kept[0].call("POST", "/workspaces/a/notify", body={}) == {"status": "ok"}
+    assert server.tokens == ["t-1", "t-2"], "what was refused was not done, and is asked once more"
+    tokens.rotate("a", server.takes("t-3"))
+    assert await kept[0].call("GET", "/workspaces/a") == await kept[1].told() == {"status": "ok"}
+    assert server.tokens[2:] == ["t-3", "t-3"]
+    server.takes("t-4")
+    with pytest.raises(ToolError, match="not its token"):
+        await kept[0].call("GET", "/workspaces/a")
+    assert len(server.tokens) <= 6, "a token that stays refused is not asked with again and again"
+
+
+class Picky(StandIn):
+    """A server that takes one token."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__(FakeClock(), "a")
+        self._takes = token
+
+    def takes(self, token: str) -> str:
+        """From now on another one."""
+        self._takes = token
+        return token
+
+    async def serve(self, token: str, *request: Any) -> Any:
+        if token != self._takes:
+            self.tokens.append(token)
+            raise ApiError(401, {"error": "not its token", "code": "invalid_credential"})
+        return await super().serve(token, *request)

@@ -4,10 +4,16 @@ Above: memberships, verbs. Below: client, which is loaded with this module: not 
 """
 
 import asyncio
+import logging
+from typing import Any
 
+from molecule_core.agent.config import BadConfiguration, SeatConfig, read_token
 from molecule_core.agent.tokens import TokenRegistry
-from molecule_core.client.api import Api, Connections
+from molecule_core.client.api import Api, ApiError, Connections
+from molecule_core.ground.logs import hide
 
+_log = logging.getLogger("molecule.agent")
+_UNAUTHORIZED = 401
 # Each needs a connection while it is taken, and keeps its memory for ever.
 _AT_ONCE = 8
 
@@ -42,3 +48,53 @@ class Servers:
         """Lets go of all connections."""
         for each in self._shared.values():
             await each.close()
+
+
+class Seated:
+    """Requests as one seat, with the token that it has at that moment: whoever keeps this keeps no old one. (A
+    `Speaks`, but that it raises ApiError and NoAnswer.)"""
+
+    def __init__(self, seat: SeatConfig, servers: Servers, tokens: TokenRegistry) -> None:
+        self._seat = seat
+        self._servers = servers
+        self._tokens = tokens
+
+    def api(self) -> Api:
+        """The client of this moment; not to be kept."""
+        return self._servers.api(self._seat.id, self._seat.url)
+
+    def read_token_again(self) -> None:
+        """Somebody may have written a new token into the file."""
+        if self._seat.token_file is None:
+            return
+        try:
+            token = read_token(self._seat.token_file)
+        except BadConfiguration as error:
+            _log.warning("workspace %s: %s", self._seat.id, error)
+            return
+        hide(token)
+        self._tokens.rotate(self._seat.id, token)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        """The decoded answer. What is refused for its token, and so was not done, is asked once more if there is
+        another token by then. Raises ApiError, NoAnswer."""
+        token = self._tokens.token(self._seat.id)
+        try:
+            return await self.api().call(method, path, body=body, query=query, headers=headers)
+        except ApiError as error:
+            if error.status != _UNAUTHORIZED or not self._has_another(token):
+                raise
+        return await self.api().call(method, path, body=body, query=query, headers=headers)
+
+    def _has_another(self, token: str) -> bool:
+        if self._tokens.token(self._seat.id) == token:
+            self.read_token_again()
+        return self._tokens.token(self._seat.id) != token

@@ -13,9 +13,10 @@ from molecule_core.agent.home import Home, HomeFile
 from molecule_core.agent.neutral import line
 from molecule_core.agent.prompt import Inputs
 from molecule_core.agent.prompt_peers import peer_of
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.wire.prompts import Build, SharedContext
+from molecule_core.wire.speaks import Speaks
 
 SECONDS = 5.0
 """A server that has not answered after so long is gone without, this time."""
@@ -34,9 +35,9 @@ class Failed(Exception):
 
 
 class Gatherer:
-    """Asks one server as one workspace."""
+    """Asks one server as one workspace. `api`: makes one request, as a client does."""
 
-    def __init__(self, api: Api, workspace_id: str, *, clock: Clock, seconds: float = SECONDS) -> None:
+    def __init__(self, api: Speaks, workspace_id: str, *, clock: Clock, seconds: float = SECONDS) -> None:
         self._api = api
         self.workspace_id = workspace_id
         self._path = f"/workspaces/{workspace_id}"

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from molecule_core.agent.acks import Acks, acknowledge
 from molecule_core.agent.backoff import BackOff
-from molecule_core.agent.config import BadConfiguration, SeatConfig, Wishes, read_token
-from molecule_core.agent.connections import Servers
+from molecule_core.agent.config import SeatConfig, Wishes
+from molecule_core.agent.connections import Seated, Servers
 from molecule_core.agent.cursors import CursorFile, Fenced
 from molecule_core.agent.inbox import Inbox, Key
 from molecule_core.agent.leader import Leadership
@@ -27,7 +27,6 @@ from molecule_core.agent.waiting import pause
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
-from molecule_core.ground.logs import hide
 from molecule_core.wire.cards import ALL, LOADED
 from molecule_core.wire.envelope import asked
 from molecule_core.wire.inbox import InboxMessage, message_of
@@ -77,7 +76,8 @@ class Membership:
         self.trouble = ""
         self.looked = asyncio.Event()
         """Set once it is known what waits here, or that this cannot be known now."""
-        self._seat = seat
+        self.requests = Seated(seat, shared.servers, shared.tokens)
+        """For whoever keeps it: acts as this workspace, with the token of the moment."""
         self._file = file
         self._acks = Acks(seat.id, file)
         self._leadership = leadership
@@ -93,8 +93,8 @@ class Membership:
         self._leases: dict[str, float] = {}
 
     def api(self) -> Api:
-        """A client that acts as this workspace, with its token and no other."""
-        return self._shared.servers.api(self.id, self.url)
+        """A client that acts as this workspace, with its token and no other; not to be kept, see `requests`."""
+        return self.requests.api()
 
     @property
     def leads(self) -> bool:
@@ -172,7 +172,7 @@ class Membership:
                 if not self._was_registered and self._shared.refused is not None:
                     self._shared.refused(f"workspace {self.id}: the server does not take the token: {error}")
                 self.state = "refused"
-                self._read_token_again()
+                self.requests.read_token_again()
                 self._troubled(f"the server does not take its token ({error})")
                 return
         if not isinstance(error, ApiError | NoAnswer | OSError):
@@ -186,18 +186,6 @@ class Membership:
         self._failures += 1
         if self._failures == 1 or self._failures % _EVERY == 0:
             _log.warning("workspace %s: %s", self.id, text)
-
-    def _read_token_again(self) -> None:
-        """Somebody may have written a new token into the file."""
-        if self._seat.token_file is None:
-            return
-        try:
-            token = read_token(self._seat.token_file)
-        except BadConfiguration as error:
-            _log.warning("workspace %s: %s", self.id, error)
-            return
-        hide(token)
-        self._shared.tokens.rotate(self.id, token)
 
     async def _begin(self) -> None:
         """Takes the seat, and sets right what an earlier life left. Raises ApiError, NoAnswer, OSError, Fenced."""
@@ -282,7 +270,7 @@ class Membership:
             _log.warning("workspace %s: a heartbeat was refused (%s)", self.id, error)
         elif self._refusals == _LOUD or self._refusals % _EVERY == 0:
             _log.error("workspace %s: %s heartbeats were refused (%s)", self.id, self._refusals, error)
-        self._read_token_again()
+        self.requests.read_token_again()
 
     def _pulse(self) -> dict[str, Any]:
         at_work = sum(entry.shown for entry in self._inbox.entries() if entry.key[0] == self.id)

@@ -10,10 +10,11 @@ from typing import Any
 from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.neutral import line
 from molecule_core.agent.waiting import pause
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 from molecule_core.wire.approving import NEEDS_LEAVE, stopped
+from molecule_core.wire.speaks import Speaks
 from molecule_core.wire.toolspec import LEAVE_HEADER, NO_ANSWER, ToolError
 from molecule_core.wire.verbs import KEY_HEADER
 
@@ -29,9 +30,9 @@ _HARMLESS = re.compile(
 
 
 class Speaker:
-    """A `Speaks` of wire.verbs."""
+    """A `Speaks` of wire.verbs. `api`: makes one request, as a client does."""
 
-    def __init__(self, api: Api, *, clock: Clock, randomness: Randomness) -> None:
+    def __init__(self, api: Speaks, *, clock: Clock, randomness: Randomness) -> None:
         self._api = api
         self._clock = clock
         self._randomness = randomness

@@ -49,7 +49,7 @@ class Verbs:
 
     def speaker(self, seat: Membership) -> Speaker:
         """Requests as one seat."""
-        return Speaker(seat.api(), clock=self._clock, randomness=self._randomness)
+        return Speaker(seat.requests, clock=self._clock, randomness=self._randomness)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 

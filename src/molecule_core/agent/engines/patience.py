@@ -16,7 +16,7 @@ from molecule_core.ground.ids import Randomness
 
 T = TypeVar("T")
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
-_TOO_MANY, _TROUBLE = 429, 500
+_UNAUTHORIZED, _TOO_MANY, _TROUBLE = 401, 429, 500
 LIMIT = "thread_limit"
 _PASSING = "thread_queue"
 
@@ -24,6 +24,12 @@ _PASSING = "thread_queue"
 def is_spent(error: ApiError) -> bool:
     """Whether a limit is reached that no waiting changes: tokens, and not turns that wait."""
     return error.code == LIMIT and error.problem.get("limit") != _PASSING
+
+
+def passes(error: ApiError) -> bool:
+    """Whether the same may be answered later. A token that is not taken may have been replaced: the membership reads
+    the new one, and ends the agent if there is none."""
+    return error.status in (_UNAUTHORIZED, _TOO_MANY) or error.status >= _TROUBLE
 
 
 class Patience:
@@ -42,7 +48,7 @@ class Patience:
             except NoAnswer:
                 pass
             except ApiError as error:
-                if is_spent(error) or (error.status != _TOO_MANY and error.status < _TROUBLE):
+                if is_spent(error) or not passes(error):
                     raise
             await self.pause(back_off.next())
 

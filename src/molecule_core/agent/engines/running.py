@@ -24,7 +24,7 @@ from molecule_core.agent.engines.leave import Gate
 from molecule_core.agent.engines.mailing import Mailroom
 from molecule_core.agent.engines.models import NoModel
 from molecule_core.agent.engines.opening import Opener
-from molecule_core.agent.engines.patience import Patience, Patient
+from molecule_core.agent.engines.patience import Patience, Patient, passes
 from molecule_core.agent.engines.sampling import Sampler
 from molecule_core.agent.engines.settings import RunConfig, read_run_config
 from molecule_core.agent.engines.tooling import Call, Toolbox
@@ -177,7 +177,7 @@ class Agent:
     async def _build(self) -> None:
         """Keeps the prompt current, and the server told."""
         await self._until_leading()
-        gatherer = Gatherer(self._seat.api(), self._seat.id, clock=self._clock)
+        gatherer = Gatherer(self._seat.requests, self._seat.id, clock=self._clock)
 
         async def told(new: Rebuilt) -> None:
             self._read_rules()
@@ -215,7 +215,7 @@ class Agent:
                 return
             except Failed as error:
                 _log.warning("the server does not know the prompt yet: %s", error)
-                if isinstance(error.__cause__, ApiError):
+                if isinstance(error.__cause__, ApiError) and not passes(error.__cause__):
                     return
             await self._patience.pause(back_off.next())
 

@@ -1,0 +1,90 @@
+"""`molecule agent run` and what happens to its seat: its token is replaced, is taken away, the workspace is removed."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.agents import Watcher, home, living, long
+from tests.agent.model_endpoint import Reply, endpoint
+from tests.requirements import requirement
+from tests.running import Running, Seat
+from tests.waits import PROCESS_START_SECONDS
+
+pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
+SPEAK: tuple[tuple[str, str, dict[str, Any]], ...] = (("c1", "send_message_to_user", {"message": "The ship is late"}),)
+RULES = [{"action": "call:send_message_*"}]
+DONE = Reply("done")
+
+
+def by_file(seat: Seat, file: Path) -> dict[str, str]:
+    """The token of a seat, in a file."""
+    file.write_text(seat.token)
+    return {"MOLECULE_WORKSPACE_TOKEN": "", "MOLECULE_WORKSPACE_TOKEN_FILE": str(file)}
+
+
+async def rotate(server: Running, seat: Seat) -> None:
+    """A new token instead of all others; whoever tests has it at once."""
+    told = await server.admin.post(f"/workspaces/{seat.id}/external/rotate", {})
+    seat.token = told["connection"]["auth_token"]
+    seat.api = server.api(seat.token)
+
+
+async def approve(person: Any) -> None:
+    """A person approves what waits for it."""
+    page = await long(lambda: person.get("/approvals/pending"), lambda found: found["approvals"])
+    item = page["approvals"][0]
+    path = f"/workspaces/{item['workspace_id']}/approvals/{item['approval_id']}/decide"
+    about = {"revision": item["revision"], "action_hash": item["action_hash"]}
+    await person.post(path, {"decision": "approve", **about})
+
+
+@requirement("G6", "AR3", "AR5")
+async def test_it_goes_on_with_a_renewed_token_file_although_the_old_token_was_refused_in_the_middle_of_a_wait(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch, file = Watcher(seat), tmp_path / "token"
+    own = by_file(seat, file)
+    async with endpoint() as at:
+        at.answers = [Reply("", SPEAK), DONE, DONE]
+        one = (await person.send(seat.id, "Tell me"))["activity_id"]
+        async with living(server, seat, home(tmp_path / "ops", at, approval_rules=RULES), **own) as agent:
+            await long(lambda: person.get("/approvals/pending"), lambda page: page["approvals"])
+            await rotate(server, seat)
+            file.write_text(seat.token)
+            await approve(person)
+            await long(watch.drafts, lambda found: found.get(one, ("",))[0] == "answered")
+            two = (await person.send(seat.id, "And now?"))["activity_id"]
+            await long(watch.drafts, lambda found: found.get(two, ("", ""))[1] == "done")
+            await long(watch.waiting, lambda count: count == 0)
+            assert agent._seat.state == "leading"
+        said = await person.get(f"/workspaces/{seat.id}/chat-history")
+        assert [each["content"] for each in said["messages"] if each["role"] == "agent"] == ["The ship is late"]
+
+
+@requirement("G6", "AR3", "AR4")
+async def test_nothing_is_acknowledged_or_dropped_while_the_token_is_refused(server: Running, tmp_path: Path) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch, file = Watcher(seat), tmp_path / "token"
+    own = by_file(seat, file)
+    async with endpoint() as at:
+        at.answers, at.gate = [DONE, DONE], asyncio.Event()
+        one = (await person.send(seat.id, "hi"))["activity_id"]
+        async with living(server, seat, home(tmp_path / "ops", at), **own) as agent:
+            async with asyncio.timeout(PROCESS_START_SECONDS):
+                await at.came.wait()
+            await rotate(server, seat)
+            at.gate.set()
+
+            async def state() -> str:
+                return agent._seat.state
+
+            await long(state, lambda found: found == "refused")
+            two = (await person.send(seat.id, "And now?"))["activity_id"]
+            assert await watch.waiting() == 2
+            file.write_text(seat.token)
+            for each in (one, two):
+                await long(watch.drafts, lambda found, id_=each: found.get(id_, ("", ""))[1] == "done")
+            await long(watch.waiting, lambda count: count == 0)

@@ -1,0 +1,49 @@
+"""What an engine asks again, and what it does not."""
+
+import asyncio
+
+import pytest
+
+from molecule_core.agent.engines.patience import Patience
+from molecule_core.client.api import ApiError, NoAnswer
+from tests.clocks import FakeClock, SeededRandomness, settle
+from tests.journeys.patience import bounded
+from tests.requirements import requirement
+
+
+def refusal(status: int, code: str = "") -> ApiError:
+    """A refusal of a server."""
+    return ApiError(status, {"error": "no", "code": code})
+
+
+@requirement("G6", "AR3")
+@pytest.mark.parametrize("trouble", [NoAnswer("away"), refusal(401), refusal(429), refusal(500), refusal(503)])
+async def test_what_passes_is_asked_again_later_and_later_until_there_is_an_answer(
+    trouble: Exception, clock: FakeClock
+) -> None:
+    times: list[float] = []
+
+    async def call() -> str:
+        times.append(clock.monotonic())
+        if len(times) <= 12:
+            raise trouble
+        return "at last"
+
+    asking = asyncio.ensure_future(Patience(clock, SeededRandomness()).answer(call))
+    while not asking.done():
+        await settle()
+        assert len(times) > 12 or clock.sleepers == 1, "it pauses between two tries"
+        await clock.advance(0.1)
+    assert await bounded(asking) == "at last"
+    assert times[-1] - times[-2] >= 15
+
+
+@requirement("AR3")
+@pytest.mark.parametrize("final", [refusal(400), refusal(403), refusal(404), refusal(409), refusal(410)])
+async def test_what_waiting_does_not_end_is_raised_at_once(final: ApiError, clock: FakeClock) -> None:
+    async def call() -> None:
+        raise final
+
+    with pytest.raises(ApiError) as raised:
+        await bounded(Patience(clock, SeededRandomness()).answer(call))
+    assert raised.value is final
