@@ -1,15 +1,18 @@
 """`molecule agent run` and what happens to its seat: its token is replaced, is taken away, the workspace is removed."""
 
 import asyncio
+import contextlib
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agent.agents import Watcher, home, living, long
+from tests.agent.agents import Watcher, command, home, living, long
 from tests.agent.model_endpoint import Reply, endpoint
+from tests.engines import Engine
 from tests.requirements import requirement
-from tests.running import Running, Seat
+from tests.running import Running, Seat, running
 from tests.waits import PROCESS_START_SECONDS
 
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
@@ -88,3 +91,20 @@ async def test_nothing_is_acknowledged_or_dropped_while_the_token_is_refused(ser
             for each in (one, two):
                 await long(watch.drafts, lambda found, id_=each: found.get(id_, ("", ""))[1] == "done")
             await long(watch.waiting, lambda count: count == 0)
+
+
+@requirement("AR3", "AR5")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_it_while_leave_is_waited_for_and_the_server_is_away(
+    number: signal.Signals, engine: Engine, place: str, tmp_path: Path
+) -> None:
+    async with endpoint() as at, contextlib.AsyncExitStack() as stack:
+        at.answers = [Reply("", SPEAK)]
+        async with running(engine, place, tmp_path) as server:
+            seat, person = await server.seat("Ops"), await server.person()
+            await person.send(seat.id, "Tell me")
+            own = home(tmp_path / "ops", at, approval_rules=RULES)
+            life = await stack.enter_async_context(command(server, seat, own))
+            await long(lambda: person.get("/approvals/pending"), lambda page: page["approvals"])
+        life.send(number)
+        assert await life.ended() == 0, life.said

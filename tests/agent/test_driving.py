@@ -40,6 +40,7 @@ from tests.agent.thread_stand_in import BASE, StandIn
 from tests.clocks import SeededRandomness
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
+from tests.waits import IN_PROCESS_SECONDS
 
 PEERS = ToolCall("c1", "list_peers", "{}")
 SPEAK = ToolCall("c1", "send_message_to_user", '{"message": "hi"}')
@@ -83,6 +84,7 @@ class Bench:
         self.tool: Callable[[str], Any] = lambda name: {"ran": name}
         self.asked: list[tuple[str, str, Any]] = []
         self.approval: dict[str, Any] = {}
+        self.asks: Callable[[], Any] | None = None
         self.ends: list[End] = []
 
     async def drive(self) -> End:
@@ -115,6 +117,8 @@ class Bench:
         """Runs a tool, or answers a request about approvals: a `Runs` and a `Speaks`."""
         if isinstance(given[0], ToolSpec):
             return await self._ran(*given)
+        if self.asks is not None:
+            await self.asks()
         method, path = given
         self.asked.append((method, path.rpartition("/")[2], more.get("body")))
         if path.endswith("/use"):
@@ -498,3 +502,27 @@ async def test_a_call_that_needed_no_leave_is_not_said_to_be_changed_even_if_it_
     bench.threads.say("decide")
     await bench.drive()
     assert output(bench) == '{"ran":"decide_approval"}'
+
+
+@requirement("AR3", "AR5")
+@pytest.mark.parametrize("call", [SPEAK, ToolCall("c1", "request_approval", '{"action": "x", "reason": "y"}'), PEERS])
+async def test_an_engine_that_is_ended_says_farewell_to_a_server_that_is_away_but_not_for_long(
+    call: ToolCall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("molecule_core.agent.engines.patience._FAREWELL_SECONDS", 0.05)
+    bench = Bench([call], "never said", rules=(STOPS,))
+    waits = asyncio.Event()
+
+    async def stuck() -> Any:
+        bench.threads.away = True
+        waits.set()
+        await asyncio.get_running_loop().create_future()
+
+    bench.tool = lambda _: stuck()
+    bench.asks = stuck
+    bench.threads.say("go")
+    driving = asyncio.create_task(bench.drive())
+    await bounded(waits.wait())
+    driving.cancel()
+    await asyncio.wait([driving], timeout=IN_PROCESS_SECONDS / 2)  # before the bench gives up by itself
+    assert driving.cancelled() and bench.ends == []

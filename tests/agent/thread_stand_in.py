@@ -4,6 +4,7 @@ It keeps what the loop relies on (order, keys, fences, a turn that others end), 
 speak to a real server.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,6 +46,8 @@ class StandIn:
         self.base = BASE
         self.tools: list[str] | None = None
         self.permissions: dict[str, Any] | None = None
+        self.away = False
+        """It answers nothing that an engine tells it."""
         self.full = False
         """Nothing that is to be appended is taken."""
         self.spent = False
@@ -96,6 +99,8 @@ class StandIn:
         return Claim(thread_id, self.generation, "", self.turn)
 
     async def release(self, thread_id: str, generation: int) -> None:
+        if self.away:  # as on a network that swallows everything
+            await asyncio.get_running_loop().create_future()
         self._check(generation)
 
     async def begin(self, thread_id: str, turn_id: str, generation: int) -> str | None:
@@ -123,6 +128,8 @@ class StandIn:
         key: str,
         seen: int | None = None,
     ) -> Appended:
+        if self.away:
+            raise NoAnswer("away")
         self._check(generation)
         self._check_entries(entries)
         stop = None if self.turn is not None and self.turn.turn_id == turn_id else "interrupted"

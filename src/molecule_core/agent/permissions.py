@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.neutral import line
-from molecule_core.agent.waiting import pause
+from molecule_core.agent.waiting import cancelled, pause
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 from molecule_core.wire import approving
@@ -150,7 +150,7 @@ class Relay:
             )
             return
         finally:
-            if not _cancelled():  # else it is taken back at the end
+            if not cancelled():  # else it is taken back at the end
                 self._asked.pop(asked.request_id, None)
         _log.info("permission %s: %s (approval %s)", asked.request_id, behavior or item.status, item.approval_id)
         if behavior:
@@ -202,11 +202,6 @@ class Relay:
             _log.warning("approval %s cannot be used: %s", item.approval_id, line(error.text, 300))
             return DENY
         return ALLOW
-
-
-def _cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _text(value: object) -> str:

@@ -13,6 +13,12 @@ async def pause(clock: Clock, seconds: float) -> None:
     await clock.wait(asyncio.get_running_loop().create_future(), seconds)
 
 
+def cancelled() -> bool:
+    """Whether who asks is being ended: what it waits for now, nothing ends a second time."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class _Lifeline(asyncio.Protocol):
     """Standard input, of which only the end matters."""
 

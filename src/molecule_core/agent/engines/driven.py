@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 
 from molecule_core.agent.backoff import BackOff
-from molecule_core.agent.waiting import pause
+from molecule_core.agent.waiting import cancelled, pause
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 
@@ -54,6 +54,8 @@ class Driven:
         try:
             await self._drive(thread_id)
         except Exception as error:  # nobody has foreseen it: it costs this thread its time, and no other one
+            if cancelled():
+                raise
             back_off = self._broken.setdefault(thread_id, BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness))
             wait = back_off.next()
             _log.error("thread %s cannot be driven; trying again in %.1f seconds", thread_id, wait, exc_info=error)

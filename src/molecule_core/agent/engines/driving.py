@@ -37,7 +37,7 @@ from molecule_core.agent.engines.turning import (
 )
 from molecule_core.agent.neutral import line
 from molecule_core.agent.prompt import Prompt
-from molecule_core.client.api import ApiError
+from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.client.threads import Thread, Threads
 from molecule_core.ground.ids import Ids
 from molecule_core.wire.threads import OpenTurn, Sight, SightItem
@@ -84,10 +84,16 @@ class Driver:
                 if claim.open_turn is not None:
                     await self._turn(thread_id, claim.generation, claim.open_turn)
             finally:
-                await hands.threads.release(thread_id, claim.generation)
+                await hands.patience.farewell(self._release(thread_id, claim.generation))
         except ApiError as error:
             told = _log.info if error.code in _OTHERS else _log.warning
             told("thread %s is not driven here any more: %s", thread_id, line(str(error), 300))
+
+    async def _release(self, thread_id: str, generation: int) -> None:
+        try:
+            await self._hands.threads.release(thread_id, generation)
+        except NoAnswer as error:
+            _log.info("thread %s stays claimed until its lease ends: %s", thread_id, line(str(error), 300))
 
     async def _turn(self, thread_id: str, generation: int, open_turn: OpenTurn) -> None:
         hands, turn_id = self._hands, open_turn.turn_id
@@ -279,7 +285,8 @@ class _Life:
 
     async def _waits(self, does: bool) -> None:
         """Says in the log whether the thread waits for an approval: who is above it sees that too."""
-        await self._log.append({"type": "status", "flags": ["waiting_on_approval"] if does else []})
+        said = self._log.append({"type": "status", "flags": ["waiting_on_approval"] if does else []})
+        await self._hands.patience.farewell(said)
 
     async def _output(self, item: SightItem, done: Done) -> None:
         await self._log.append(

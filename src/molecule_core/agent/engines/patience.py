@@ -4,17 +4,22 @@ Each call that an engine makes has a key or does nothing twice. Above: driving, 
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from molecule_core.agent.backoff import BackOff
+from molecule_core.agent.neutral import line
 from molecule_core.agent.speaking import refusal
-from molecule_core.agent.waiting import pause
+from molecule_core.agent.waiting import cancelled, pause
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 
+_log = logging.getLogger("molecule.engine")
 T = TypeVar("T")
+# As long as the seats have for theirs: a server that is away must not hold up the end of the process.
+_FAREWELL_SECONDS = 2.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
 _UNAUTHORIZED, _TOO_MANY, _TROUBLE = 401, 429, 500
 LIMIT = "thread_limit"
@@ -55,6 +60,18 @@ class Patience:
     async def pause(self, seconds: float) -> None:
         """Lets time pass."""
         await pause(self._clock, seconds)
+
+    async def farewell(self, saying: Awaitable[object]) -> None:
+        """Lets something be said at an end; not for long if whoever says it is being ended, and then it raises nothing:
+        the server finds out when the lease ends."""
+        if not cancelled():
+            await saying
+            return
+        try:
+            if not await self._clock.wait(saying, _FAREWELL_SECONDS):
+                _log.info("the server does not answer; what was to be said at the end is left out")
+        except Exception as error:
+            _log.info("what was to be said at the end is left out: %s", line(str(error), 300))
 
     async def within(self, work: "asyncio.Future[T]", seconds: float) -> bool:
         """Whether something ends within so many seconds; it goes on if not."""
