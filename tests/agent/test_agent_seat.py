@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,43 @@ async def test_a_signal_ends_it_while_leave_is_waited_for_and_the_server_is_away
             await long(lambda: person.get("/approvals/pending"), lambda page: page["approvals"])
         life.send(number)
         assert await life.ended() == 0, life.said
+
+
+def by_list(server: Running, seat: Seat, token: str) -> dict[str, str]:
+    """A list of one seat."""
+    return {"MOLECULE_WORKSPACES": json.dumps([{"id": seat.id, "token": token, "platform_url": server.url}])}
+
+
+@requirement("G6", "AR7")
+@pytest.mark.parametrize("what", ["a removed workspace", "a removed workspace of a list", "a refused token of a list"])
+async def test_an_agent_that_finds_no_seat_ends_with_3_and_says_why(what: str, server: Running, tmp_path: Path) -> None:
+    seat = await server.seat("Ops")
+    token, said = seat.token, "was removed by its operator"
+    if "removed" in what:
+        await server.admin.call("DELETE", f"/workspaces/{seat.id}", query={"confirm": "true"})
+    else:
+        token, said = "mol_ws_" + "x" * 51, "does not take the token"
+    own = by_list(server, seat, token) if "list" in what else {}
+    async with endpoint() as at, command(server, seat, home(tmp_path / "ops", at), "--once", **own) as life:
+        assert await life.ended() == 3, life.said
+    assert life.said.count(said) == 1 and "Traceback" not in life.said and token not in life.said
+
+
+@requirement("G6", "AR7")
+@pytest.mark.parametrize("what", ["removed", "refused"])
+async def test_an_agent_whose_seat_is_gone_while_it_works_ends_with_3(
+    what: str, server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    async with endpoint() as at:
+        at.answers = [DONE]
+        message = (await person.send(seat.id, "hi"))["activity_id"]
+        async with command(server, seat, home(tmp_path / "ops", at)) as life:
+            await long(Watcher(seat).drafts, lambda found: found.get(message, ("", ""))[1] == "done")
+            if what == "removed":
+                await server.admin.call("DELETE", f"/workspaces/{seat.id}", query={"confirm": "true"})
+            else:
+                await rotate(server, seat)
+            assert await life.ended() == 3, life.said
+    said = "was removed by its operator" if what == "removed" else "does not take the token"
+    assert life.said.count(said) == 1 and "Traceback" not in life.said

@@ -285,3 +285,24 @@ async def test_of_two_bridges_of_a_seat_one_works_and_the_other_goes_on_after_it
             await person.send(seat.id, "three")
             said = await seen(lambda: chat(server, seat), lambda said: len(said) == 3)
     assert said == ["heard one", "heard two", "heard three"]
+
+
+@requirement("G6", "G17")
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+async def test_a_bridge_whose_workspace_is_removed_ends_with_3_and_says_so(
+    when: str, server: Running, state: Path
+) -> None:
+    seat, person = await server.seat(), await server.person()
+    message = (await person.send(seat.id, "hi"))["activity_id"]
+
+    async def remove() -> None:
+        await server.admin.call("DELETE", f"/workspaces/{seat.id}", query={"confirm": "true"})
+
+    if when == "before":
+        await remove()
+    async with bridging(server, seat, state, ECHO) as bridge:
+        if when == "meanwhile":
+            await seen(lambda: drafts(seat), lambda found: found.get(message, ("", ""))[1])
+            await remove()
+        assert await bridge.ended() == 3, bridge.said
+    assert bridge.said.count("was removed by its operator") == 1

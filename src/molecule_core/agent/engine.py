@@ -40,7 +40,9 @@ Local = Callable[[Any, Calling], Awaitable[dict[str, Any]]]
 
 
 class Engine:
-    """Everything that works for one agent. `tools`: those that its model is given."""
+    """Everything that works for one agent. `refused`: called if the token of an only seat is not taken at the start;
+    `lost`: called if a seat is gone for good, by a process that is nothing without it; `tools`: those that its model is
+    given."""
 
     def __init__(
         self,
@@ -49,7 +51,8 @@ class Engine:
         clock: Clock,
         card: Callable[[], dict[str, Any]],
         client: Callable[[], dict[str, Any]],
-        refused: Callable[[str], None],
+        refused: Callable[[str], None] | None = None,
+        lost: Callable[[str], None] | None = None,
         tools: tuple[str, ...] = ALL,
     ) -> None:
         tokens, randomness = TokenRegistry(), SystemRandomness()
@@ -69,6 +72,7 @@ class Engine:
             inbox=self._inbox,
             card=card,
             refused=refused if config.single else None,
+            lost=lost,
             several=not config.single,
             tools=tools,
         )

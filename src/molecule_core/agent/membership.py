@@ -22,6 +22,7 @@ from molecule_core.agent.connections import Seated, Servers
 from molecule_core.agent.cursors import CursorFile, Fenced
 from molecule_core.agent.inbox import Inbox, Key
 from molecule_core.agent.leader import Leadership
+from molecule_core.agent.refusals import UNAUTHORIZED, Refusals
 from molecule_core.agent.tokens import TokenRegistry
 from molecule_core.agent.waiting import pause
 from molecule_core.client.api import Api, ApiError, NoAnswer
@@ -32,12 +33,12 @@ from molecule_core.wire.envelope import asked
 from molecule_core.wire.inbox import InboxMessage, message_of
 
 _log = logging.getLogger("molecule.agent")
-_UNAUTHORIZED, _FORBIDDEN, _GONE, _TOO_MANY, _TROUBLE = 401, 403, 410, 429, 500
+_FORBIDDEN, _GONE = 403, 410
 REMOVED = "workspace_removed"
 # A page: enough to fill an inbox in a few, few enough to be shown soon.
 _PAGE = 100
-# Told at once, loudly at the third, then now and then: a seat without a credential may stay so for days.
-_LOUD, _EVERY = 3, 20
+# A seat without a server may stay so for days.
+_EVERY = 20
 
 
 class Removed(Exception):
@@ -50,8 +51,9 @@ class SteppedDown(Exception):
 
 class Shared(Struct, frozen=True, kw_only=True):
     """What all memberships of a process have in common. `card`: what the agent says of itself; `refused`: called if the
-    server does not take the credential when the only seat is taken for the first time. `several`: whether this process
-    may sit in more than one workspace; `tools`: those that its host is given."""
+    server does not take the credential when the only seat is taken for the first time. `lost`: called if a seat is gone
+    for good, by a process that is nothing without it. `several`: whether this process may sit in more than one
+    workspace; `tools`: those that its host is given."""
 
     clock: Clock
     randomness: Randomness
@@ -61,6 +63,7 @@ class Shared(Struct, frozen=True, kw_only=True):
     inbox: Inbox
     card: Callable[[], dict[str, Any]]
     refused: Callable[[str], None] | None = None
+    lost: Callable[[str], None] | None = None
     several: bool = False
     tools: tuple[str, ...] = ALL
 
@@ -86,8 +89,13 @@ class Membership:
         self._inbox = shared.inbox
         self._wishes = shared.wishes
         self._card: dict[str, Any] | None = None
-        self._was_registered = False
-        self._refusals = 0
+        self._refusals = Refusals(
+            seat.id,
+            clock=shared.clock,
+            is_fixed=seat.token_file is None,
+            refused=shared.refused,
+            lost=shared.lost,
+        )
         self._failures = 0
         self._started = shared.clock.monotonic()
         self._leases: dict[str, float] = {}
@@ -120,7 +128,7 @@ class Membership:
             except Removed:
                 self.state, self.trouble = "removed", "this workspace was removed by its operator"
                 self.looked.set()
-                _log.warning("workspace %s was removed; this agent goes on without it", self.id)
+                self._removed()
                 return
             except (SteppedDown, Fenced):
                 _log.warning("workspace %s: another process leads now", self.id)
@@ -128,6 +136,12 @@ class Membership:
                 self._inbox.forget(self.id)
                 self._leases.clear()
                 self._leadership.give_back()
+
+    def _removed(self) -> None:
+        if self._shared.lost is not None:
+            self._shared.lost(f"workspace {self.id} was removed by its operator")
+        else:
+            _log.warning("workspace %s was removed; this agent goes on without it", self.id)
 
     async def _follow(self) -> None:
         """Until this process leads."""
@@ -168,9 +182,8 @@ class Membership:
         if isinstance(error, ApiError):
             if error.code == REMOVED:
                 raise Removed from None
-            if error.status in (_UNAUTHORIZED, _FORBIDDEN):
-                if not self._was_registered and self._shared.refused is not None:
-                    self._shared.refused(f"workspace {self.id}: the server does not take the token: {error}")
+            if error.status in (UNAUTHORIZED, _FORBIDDEN):
+                self._refusals.refused(error)
                 self.state = "refused"
                 self.requests.read_token_again()
                 self._troubled(f"the server does not take its token ({error})")
@@ -192,7 +205,7 @@ class Membership:
         card = self._card if self._card is not None else self._shared.card()
         body = {"id": self.id, "agent_card": {**card, LOADED: self._shared.tools}, "delivery_mode": "poll"}
         await self.api().post("/registry/register", body)
-        self._was_registered = True
+        self._refusals.taken()
         if not self._wishes.disable_heartbeat:
             await self._say_alive()
         if self._wishes.disable_inbox:
@@ -255,22 +268,15 @@ class Membership:
     async def _say_alive(self) -> None:
         try:
             await self.api().post("/registry/heartbeat", self._pulse())
-            self._refusals = 0
+            self._refusals.beat_taken()
         except NoAnswer:
             pass  # the reader notices too
         except ApiError as error:
             if error.code == REMOVED:
                 raise
-            if error.status in (_UNAUTHORIZED, _FORBIDDEN):
-                self._refused_beat(error)
-
-    def _refused_beat(self, error: ApiError) -> None:
-        self._refusals += 1
-        if self._refusals == 1:
-            _log.warning("workspace %s: a heartbeat was refused (%s)", self.id, error)
-        elif self._refusals == _LOUD or self._refusals % _EVERY == 0:
-            _log.error("workspace %s: %s heartbeats were refused (%s)", self.id, self._refusals, error)
-        self.requests.read_token_again()
+            if error.status in (UNAUTHORIZED, _FORBIDDEN):
+                self._refusals.beat_refused(error)
+                self.requests.read_token_again()
 
     def _pulse(self) -> dict[str, Any]:
         at_work = sum(entry.shown for entry in self._inbox.entries() if entry.key[0] == self.id)

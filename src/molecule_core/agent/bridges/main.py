@@ -76,8 +76,9 @@ async def run(config: Configuration, wanted: Wanted, environ: Mapping[str, str])
         if not end.done():
             end.set_result(code)
 
-    def refused(text: str) -> None:
-        _log.error("%s", text)
+    def lost(text: str) -> None:
+        if not end.done():
+            _log.error("%s", text)
         ends(REFUSED)
 
     for number in _SIGNALS:
@@ -97,7 +98,7 @@ async def run(config: Configuration, wanted: Wanted, environ: Mapping[str, str])
         servers=servers,
         inbox=inbox,
         card=lambda: _card(config),
-        refused=refused,
+        lost=lost,
         tools=(),  # beside its shell it has none, and nothing is said to it of any
     )
     seat = Membership(

@@ -29,7 +29,7 @@ from molecule_core.agent.engines.sampling import Sampler
 from molecule_core.agent.engines.settings import RunConfig, read_run_config
 from molecule_core.agent.engines.tooling import Call, Toolbox
 from molecule_core.agent.gathering import Failed, Gatherer
-from molecule_core.agent.membership import Membership
+from molecule_core.agent.membership import REMOVED, Membership
 from molecule_core.agent.neutral import line
 from molecule_core.agent.prompt import Prompt
 from molecule_core.agent.rebuilding import Rebuilder, Rebuilt
@@ -85,7 +85,7 @@ class Agent:
             clock=clock,
             card=self._card,
             client=lambda: {"name": "molecule-agent", "version": VERSION},
-            refused=self._refused,
+            lost=self._lost,
             tools=self._toolbox.names,
         )
         self._seat: Membership = next(iter(self._engine.seats))
@@ -160,12 +160,16 @@ class Agent:
         if work.cancelled():
             return
         error = work.exception()
-        if error is not None:
+        if isinstance(error, ApiError) and error.code == REMOVED:
+            self._lost(f"workspace {self._seat.id} was removed by its operator")
+        elif error is not None:
             _log.error("the agent cannot go on", exc_info=error)
         self.ends(STOPPED if error is None else FAILED)
 
-    def _refused(self, text: str) -> None:
-        _log.error("%s", text)
+    def _lost(self, text: str) -> None:
+        """Its only seat is gone for good."""
+        if not self._end.done():
+            _log.error("%s", text)
         self.ends(REFUSED)
 
     def _card(self) -> dict[str, Any]:

@@ -1,0 +1,64 @@
+"""Refusals of one seat's token: who is told of them, and when they are for good.
+
+Above: membership. Below: client.
+"""
+
+import logging
+from collections.abc import Callable
+
+from molecule_core.client.api import ApiError
+from molecule_core.ground.clock import Clock
+
+_log = logging.getLogger("molecule.agent")
+UNAUTHORIZED = 401
+# Told at once, loudly at the third, then now and then: a seat without a credential may stay so for days.
+_LOUD, _EVERY = 3, 20
+# Whoever replaces a token writes its file in the same breath: one that is refused for so long is refused for good.
+_MOST_SECONDS = 300.0
+Told = Callable[[str], None]
+
+
+class Refusals:
+    """What is known of a seat's token. `is_fixed`: it stands in no file that somebody could renew; `refused`: called if
+    it is not taken when the seat is taken for the first time; `lost`: called then too, and once it is refused for good.
+    """
+
+    def __init__(
+        self, workspace_id: str, *, clock: Clock, is_fixed: bool, refused: Told | None, lost: Told | None
+    ) -> None:
+        self._id = workspace_id
+        self._clock = clock
+        self._is_fixed = is_fixed
+        self._refused = refused
+        self._lost = lost
+        self._was_taken = False
+        self._since: float | None = None
+        self._beats = 0
+
+    def taken(self) -> None:
+        """The server has taken the token."""
+        self._was_taken, self._since = True, None
+
+    def refused(self, error: ApiError) -> None:
+        """The server has not taken it."""
+        now = self._clock.monotonic()
+        self._since = now if self._since is None else self._since
+        fixed = self._is_fixed and error.status == UNAUTHORIZED
+        for_good = fixed or now - self._since >= _MOST_SECONDS
+        told = f"workspace {self._id}: the server does not take the token: {error}"
+        if not self._was_taken and self._refused is not None:
+            self._refused(told)
+        if (not self._was_taken or for_good) and self._lost is not None:
+            self._lost(told)
+
+    def beat_taken(self) -> None:
+        """A heartbeat has come through."""
+        self._beats = 0
+
+    def beat_refused(self, error: ApiError) -> None:
+        """A heartbeat was refused."""
+        self._beats += 1
+        if self._beats == 1:
+            _log.warning("workspace %s: a heartbeat was refused (%s)", self._id, error)
+        elif self._beats == _LOUD or self._beats % _EVERY == 0:
+            _log.error("workspace %s: %s heartbeats were refused (%s)", self._id, self._beats, error)
