@@ -1,7 +1,7 @@
 """Leave for the server's own tools: what a workspace may do only with an approval, by a rule that people have set.
 
 One place for every route that a tool takes, whether the tool is called over HTTP or through an MCP endpoint. Above: the
-app, which asks before each handler. Below: the writer and reader of approvals; the writer of delegations.
+app, which asks before each handler. Below: the writers and readers of approvals and of delegations.
 """
 
 import hashlib
@@ -14,10 +14,12 @@ from molecule_core.approvals import rules
 from molecule_core.approvals.model import Approval, Request, Status
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.approvals.writer import ApprovalWriter
+from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.edges.delegated import EXTENSIONS, asks_to_delegate
 from molecule_core.edges.messages import checked_key
 from molecule_core.edges.routes import Call, Route
+from molecule_core.edges.sight import Sight
 from molecule_core.ground.errors import MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import ApprovalNeeded
@@ -32,6 +34,9 @@ _DELEGATE = ("delegate_task", "delegate_task_async")
 _SEND = ("POST", "/workspaces/{}/a2a")
 _DRAFT = ("POST", "/workspaces/{}/messages/{}/draft")
 _GIVE = ("POST", "/workspaces/{}/delegate")
+_END = ("POST", "/workspaces/{}/delegations/{}/update")
+_ENDS: Mapping[Any, str] = {"completed": "reply", "failed": "decline"}
+"""What it is to say of work that one was given that it has ended so."""
 _BY_HANDLE = (("POST", "/workspaces/{}/reply"), ("POST", "/workspaces/{}/decline"))
 _AGENT_VERBS = {
     "spawn_agent": "spawn",
@@ -54,9 +59,9 @@ _LOCAL: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("POST", "/workspaces/{}/delegations/{}/wait"),
     ),
     "cancel_task": (("POST", "/workspaces/{}/delegations/{}/cancel"),),
-    "report_progress": (("POST", "/delegations/{}/status"),),
-    "reply": (("POST", "/workspaces/{}/reply"), _DRAFT),
-    "decline": (("POST", "/workspaces/{}/decline"),),
+    "report_progress": (("POST", "/delegations/{}/status"), ("POST", "/workspaces/{}/delegations/{}/status")),
+    "reply": (("POST", "/workspaces/{}/reply"), _DRAFT, _END),
+    "decline": (("POST", "/workspaces/{}/decline"), _END),
     "reply_to_workspace": (_SEND, ("POST", "/workspaces/{}/notify")),
     "chat_history": (("GET", "/workspaces/{}/chat-history"),),
     "list_agents": (("GET", "/threads/{}/agents"),),
@@ -92,11 +97,18 @@ class Leave:
     """Lets calls of workspaces through, or asks for an approval instead."""
 
     def __init__(
-        self, writer: ApprovalWriter, reader: ApprovalReader, delegations: DelegationWriter, *, limits: Limits
+        self,
+        writer: ApprovalWriter,
+        reader: ApprovalReader,
+        delegations: DelegationWriter,
+        delegated: DelegationReader,
+        *,
+        limits: Limits,
     ) -> None:
         self._writer = writer
         self._reader = reader
         self._delegations = delegations
+        self._sight = Sight(delegated)
         self._limits = limits
 
     def concerns(self, call: Call) -> bool:
@@ -156,7 +168,7 @@ class Leave:
         """What such a call costs nobody knows: what its caller says of that is no bound to anything."""
         found = self._reader.policies(call.by.id).rules
         details, body = self._details(call)
-        for tool in _meant(call, body):
+        for tool in await self._meant(call, body):
             action = rules.tool_action(tool)
             is_known = any(each.first_time for each in found) and await self._reader.used_before(call.by.id, action)
             rule = rules.needs(found, action, None, used_before=is_known)
@@ -165,6 +177,24 @@ class Leave:
                 gives = name if _gives_work(call, body) else None
                 return Wanted(rule, tool, details, _key(what, name), gives)
         return None
+
+    async def _meant(self, call: Call, body: Any) -> tuple[str, ...]:
+        """The tools that a call may be of: a message that asks for work is work that is given, what is kept unsent is a
+        reply only where it is sent at once, and the end of work is one where it is said to who gave it. Raises
+        NotFound."""
+        names, place = tools_of(call.route), _place(call.route)
+        if place == _DRAFT and not call.target.send_drafts:
+            return ()
+        if place == _SEND and _gives_work(call, body):
+            return (*_DELEGATE, *names)
+        return await self._end_meant(call, body) if place == _END else names
+
+    async def _end_meant(self, call: Call, body: Any) -> tuple[str, ...]:
+        """The tool that the end of work is of: none where one has noted the work oneself, since nobody is told, and
+        none where another one works on it, which its handler refuses."""
+        row, status = await self._sight.party(call), body.get("status") if isinstance(body, dict) else None
+        is_own = row.recorded or row.target_id != call.by.id
+        return () if is_own or status not in tuple(_ENDS) else (_ENDS[status],)
 
     def _details(self, call: Call) -> tuple[dict[str, Any], Any]:
         """What a call is to do, the same for all calls that do the same; and its body as it is. One that is too large
@@ -197,17 +227,6 @@ def _place(route: Route) -> tuple[str, str]:
     return route.method, _PARAMETER.sub("{}", route.path)
 
 
-def _meant(call: Call, body: Any) -> tuple[str, ...]:
-    """The tools that a call may be of: a message that asks for work is work that is given, and what is kept unsent is
-    a reply only where it is sent at once."""
-    names = tools_of(call.route)
-    if _place(call.route) == _DRAFT and not call.target.send_drafts:
-        return ()
-    if _place(call.route) == _SEND and _gives_work(call, body):
-        return (*_DELEGATE, *names)
-    return names
-
-
 def _gives_work(call: Call, body: Any) -> bool:
     """Whether the handler of a call begins a delegation under the key of that call."""
     if _place(call.route) != _SEND:
@@ -227,10 +246,8 @@ def _name(call: Call, body: Any, limits: Limits) -> tuple[str, str | None]:
     """What the handler of a call tells its repetitions by, so that it does nothing by them, and of which kind that is;
     None: it does not. Raises InvalidField."""
     place, own = _place(call.route), body if isinstance(body, dict) else {}
-    if place in _BY_HANDLE and not own.get("progress"):
-        return "handle", _text(own.get("handle"))
-    if place in _CALLS:
-        return "call", _text(own.get("call_id"))
+    if (once := _once(call, own)) is not None:
+        return once[0], _text(once[1])
     if place not in _KEYED:
         return "", None
     if (key := checked_key(call, limits)) is not None:
@@ -238,6 +255,16 @@ def _name(call: Call, body: Any, limits: Limits) -> tuple[str, str | None]:
     if place == _GIVE:
         return "key", _text(own.get("idempotency_key"))
     return "message", _text(_message(body).get("messageId")) if place == _SEND and _is_free(call) else None
+
+
+def _once(call: Call, body: dict[str, Any]) -> tuple[str, Any] | None:
+    """What a call does once only, whatever key it has: the answer by a handle, the end of work, a call of a thread."""
+    place = _place(call.route)
+    if place in _BY_HANDLE and not body.get("progress"):
+        return "handle", body.get("handle")
+    if place == _END:
+        return "end", call.params["delegation_id"]
+    return ("call", body.get("call_id")) if place in _CALLS else None
 
 
 def _text(name: Any) -> str | None:
