@@ -2,8 +2,10 @@
 
 import pytest
 
+from molecule_core.edges.leave import tools_of
+from molecule_core.edges.routes import WORKSPACE
 from tests.approvals.house import House, Item, code
-from tests.approvals.test_leave import ONE_ENGINE, call, rule, stopped
+from tests.approvals.test_leave import ONE_ENGINE, call, message, rule, stopped
 from tests.requirements import requirement
 from tests.running import Seat
 
@@ -60,3 +62,120 @@ async def test_progress_needs_leave_on_both_its_ways(house: House) -> None:
     begun = await given(root, ops)
     for where in (f"/delegations/{begun}/status", f"/workspaces/{ops.id}/delegations/{begun}/status"):
         assert (await stopped(ops, where, {"current_step": "counting"}))["tool"] == "report_progress"
+
+
+@ONE_ENGINE
+@requirement("Q6")
+@pytest.mark.parametrize("verb", ["interrupt", "close", "resume"])
+async def test_what_is_done_to_an_agent_is_stopped_on_the_way_of_threads_too(house: House, verb: str) -> None:
+    root, ops = await house.line("Root", "Ops")
+    thread = await call(ops, f"/workspaces/{ops.id}/threads", {"base_instructions": "Be brief."})
+    await rule(house, ops, f"{verb}_agent")
+    where = f"/threads/{thread['thread_id']}/{verb}"
+    item = await stopped(ops, where, {})
+    assert item["tool"] == f"{verb}_agent"
+    await house.decides(root, item, "approve")
+    assert await call(ops, where, {}, item)
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_a_message_that_names_the_handle_of_another_is_a_reply_or_declines(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    await rule(house, ops, "reply", "decline")
+    await given(root, ops)
+    (row,) = [each for each in await house.mail(ops) if each["kind"] == "delegation"]
+    handle = row["instructions"]["reply_handle"]
+    for metadata, tool in (({}, "reply"), ({"status": "rejected"}, "decline")):
+        body = message("m-1", "seven")
+        body["params"]["message"]["metadata"] = {"reply_handle": handle, **metadata}
+        assert (await stopped(ops, f"/workspaces/{root.id}/a2a", body))["tool"] == tool
+    told = {"message": "seven", "reply_handle": handle}
+    assert (await stopped(ops, f"/workspaces/{ops.id}/notify", told))["tool"] == "reply"
+    assert await call(ops, f"/workspaces/{root.id}/a2a", message("m-2")), "it names none"
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_under_a_rule_for_it_a_card_is_changed_neither_with_the_seat_nor_by_a_sign_of_life(house: House) -> None:
+    ops = await house.seat("Ops")
+    seat, beat = "/registry/register", "/registry/heartbeat"
+    await rule(house, ops, "update_agent_card")
+    await call(ops, seat, {"id": ops.id, "agent_card": {"name": "first", "loaded_mcp_tools": ["reply"]}})
+    assert (await card(ops)) == {"name": "first", "loaded_mcp_tools": ["reply"]}, "there was none before"
+    await call(ops, seat, {"id": ops.id, "agent_card": {"name": "second", "loaded_mcp_tools": ["decline"]}})
+    assert (await card(ops)) == {"name": "first", "loaded_mcp_tools": ["decline"]}
+    await call(ops, beat, {"workspace_id": ops.id, "agent_card": {"name": "third"}})
+    assert (await card(ops))["name"] == "first"
+    await stopped(ops, "/registry/update-card", {"workspace_id": ops.id, "agent_card": {"name": "fourth"}})
+    await rule(house, ops)
+    await call(ops, beat, {"workspace_id": ops.id, "agent_card": {"name": "third"}})
+    assert (await card(ops))["name"] == "third"
+
+
+async def card(seat: Seat) -> Item:
+    """What is known of a workspace's agent."""
+    found: Item = (await seat.api.get(f"/workspaces/{seat.id}"))["agent_card"]
+    return found
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_every_route_by_which_an_agent_acts_is_a_tools_or_is_known_to_need_no_leave(house: House) -> None:
+    acts = [
+        each
+        for each in house.server.server.routes.rows
+        if WORKSPACE in each.who.kinds and (each.method != "GET" or each.upgrades)
+    ]
+    without = {f"{each.method} {each.path}" for each in acts if not tools_of(each)}
+    assert without - set(NO_TOOL) == set(), "a rule cannot stop these: name their tool, or say why none is needed"
+    assert set(NO_TOOL) - without == set(), "these are gone, or a rule stops them"
+
+
+_ASKS = "nobody could ask for leave, or give it, without it"
+_MAIL = "one's own mail: no question about an approval could be read without it"
+_OWN = "what the workspace keeps for itself; no tool does it"
+_ENGINE = "an engine's own: it drives a thread of its own workspace, and the calls of that thread are tools"
+_THREAD = (
+    "a thread of one's own workspace, as an engine begins for its mail and hands it on; agents of others: the tools"
+)
+_ENDPOINT = "each call of a tool is a request of that tool's own route, which is stopped there"
+_LIFE = "a workspace would count as gone; under a rule its card stays as it is"
+
+NO_TOOL = {
+    "POST /registry/register": _LIFE,
+    "POST /registry/heartbeat": _LIFE,
+    "POST /registry/check-access": "it only asks",
+    "POST /workspaces/{id}/activity": "a line in one's own log, which nobody is sent; no tool does it",
+    "POST /workspaces/{id}/activity/ack": _MAIL,
+    "POST /workspaces/{id}/activity/release": _MAIL,
+    "POST /workspaces/{id}/pending-uploads/{file_id}/ack": _MAIL,
+    "POST /workspaces/{id}/chat/uploads": "a file that no message names is shown to nobody, and goes",
+    "POST /workspaces/{id}/delegations/record": "it notes what was done elsewhere: nobody is sent anything by it",
+    "POST /workspaces/{id}/approvals": _ASKS,
+    "POST /workspaces/{id}/approvals/{approval_id}/decide": _ASKS,
+    "POST /workspaces/{id}/approvals/{approval_id}/answer": _ASKS,
+    "POST /workspaces/{id}/approvals/{approval_id}/withdraw": _ASKS,
+    "POST /workspaces/{id}/approvals/{approval_id}/use": _ASKS,
+    "DELETE /workspaces/{id}/memories/{memory_id}": "it keeps nothing; no tool does it",
+    "POST /workspaces/{id}/memory": _OWN,
+    "DELETE /workspaces/{id}/memory/{key}": _OWN,
+    "PUT /workspaces/{id}/shared-context": "files of its own, for its children to look at; no tool does it",
+    "PUT /workspaces/{id}/prompt": "it tells people what its prompt is; no tool does it",
+    "POST /workspaces/{id}/threads": _THREAD,
+    "POST /threads/{thread_id}/turns": _THREAD,
+    "POST /threads/{thread_id}/fork": _THREAD,
+    "POST /threads/{thread_id}/compact": _ENGINE,
+    "POST /threads/{thread_id}/claim": _ENGINE,
+    "POST /threads/{thread_id}/release": _ENGINE,
+    "POST /threads/{thread_id}/entries": _ENGINE,
+    "POST /threads/{thread_id}/turns/{turn_id}/begin": _ENGINE,
+    "POST /threads/{thread_id}/turns/{turn_id}/end": _ENGINE,
+    "GET /threads/ws": "each of its methods is a request of a thread's route, and is stopped there",
+    "GET /ws": "it only tells",
+    "POST /mcp": _ENDPOINT,
+    "DELETE /mcp": _ENDPOINT,
+    "POST /workspaces/{id}/mcp": _ENDPOINT,
+    "DELETE /workspaces/{id}/mcp": _ENDPOINT,
+}
+"""Routes of agents that no rule stops, and why."""

@@ -24,6 +24,7 @@ from molecule_core.ground.errors import MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import ApprovalNeeded
 from molecule_core.ground.text import is_client_id
+from molecule_core.messages.rules import declines
 from molecule_core.wire import toolspec
 from molecule_core.wire.approvals import Policy, Rule, plain
 from molecule_core.wire.tools import TOOLS
@@ -32,6 +33,7 @@ HEADER = b"x-molecule-approval"
 """Names the approval that a call uses."""
 _DELEGATE = ("delegate_task", "delegate_task_async")
 _SEND = ("POST", "/workspaces/{}/a2a")
+_NOTIFY = ("POST", "/workspaces/{}/notify")
 _DRAFT = ("POST", "/workspaces/{}/messages/{}/draft")
 _GIVE = ("POST", "/workspaces/{}/delegate")
 _END = ("POST", "/workspaces/{}/delegations/{}/update")
@@ -47,6 +49,8 @@ _AGENT_VERBS = {
     "close_agent": "close",
     "resume_agent": "resume",
 }
+# What is done to a thread that is named itself, and so to an agent too, or to all below it.
+_TO_THREADS = ("interrupt", "close", "resume")
 _CALLS = frozenset(("POST", f"/threads/{{}}/agents/{verb}") for verb in _AGENT_VERBS.values())
 # The routes of tools that take more than one. Those that only read one's own mail need no leave: nobody could answer a
 # question about an approval without it.
@@ -62,10 +66,16 @@ _LOCAL: Mapping[str, tuple[tuple[str, str], ...]] = {
     "report_progress": (("POST", "/delegations/{}/status"), ("POST", "/workspaces/{}/delegations/{}/status")),
     "reply": (("POST", "/workspaces/{}/reply"), _DRAFT, _END),
     "decline": (("POST", "/workspaces/{}/decline"), _END),
-    "reply_to_workspace": (_SEND, ("POST", "/workspaces/{}/notify")),
+    "reply_to_workspace": (_SEND, _NOTIFY),
     "chat_history": (("GET", "/workspaces/{}/chat-history"),),
     "list_agents": (("GET", "/threads/{}/agents"),),
-    **{name: (("POST", f"/threads/{{}}/agents/{verb}"),) for name, verb in _AGENT_VERBS.items()},
+    **{
+        name: (
+            ("POST", f"/threads/{{}}/agents/{verb}"),
+            *((("POST", f"/threads/{{}}/{verb}"),) if verb in _TO_THREADS else ()),
+        )
+        for name, verb in _AGENT_VERBS.items()
+    },
 }
 WITHOUT_LEAVE = ("wait_for_message", "inbox_peek", "inbox_pop", "get_runtime_identity")
 """Tools that no rule stops."""
@@ -118,6 +128,11 @@ class Leave:
             return False
         return bool(tools_of(call.route))
 
+    async def is_needed(self, call: Call, tool: str) -> bool:
+        """Whether the caller is a workspace that needs leave for a tool: for routes that do more than the tool does,
+        and do that part of it not at all then."""
+        return call.by.kind is Credential.WORKSPACE and await self._rule(call, tool) is not None
+
     async def check(self, call: Call) -> None:
         """Raises ApprovalNeeded if a call needs an approval that it does not name. The one that it names is used up by
         it; the repetition of a call that went through needs none, since its handler does nothing by it. Raises
@@ -165,29 +180,33 @@ class Leave:
         )
 
     async def _wanted(self, call: Call) -> Wanted | None:
-        """What such a call costs nobody knows: what its caller says of that is no bound to anything."""
-        found = self._reader.policies(call.by.id).rules
+        """The first tool that a call may be of and for which it needs leave."""
         details, body = self._details(call)
         for tool in await self._meant(call, body):
-            action = rules.tool_action(tool)
-            is_known = any(each.first_time for each in found) and await self._reader.used_before(call.by.id, action)
-            rule = rules.needs(found, action, None, used_before=is_known)
+            rule = await self._rule(call, tool)
             if rule is not None:
                 what, name = _name(call, body, self._limits)
                 gives = name if _gives_work(call, body) else None
                 return Wanted(rule, tool, details, _key(what, name), gives)
         return None
 
+    async def _rule(self, call: Call, tool: str) -> Rule | None:
+        """The rule by which a workspace needs leave for a tool. What such a call costs nobody knows: what its caller
+        says of that is no bound to anything."""
+        found, action = self._reader.policies(call.by.id).rules, rules.tool_action(tool)
+        is_known = any(each.first_time for each in found) and await self._reader.used_before(call.by.id, action)
+        return rules.needs(found, action, None, used_before=is_known)
+
     async def _meant(self, call: Call, body: Any) -> tuple[str, ...]:
         """The tools that a call may be of: a message that asks for work is work that is given, what is kept unsent is a
-        reply only where it is sent at once, and the end of work is one where it is said to who gave it. Raises
-        NotFound."""
+        reply only where it is sent at once, the end of work is one where it is said to who gave it, and so is what
+        names the handle of a message. Raises NotFound."""
         names, place = tools_of(call.route), _place(call.route)
         if place == _DRAFT and not call.target.send_drafts:
             return ()
         if place == _SEND and _gives_work(call, body):
             return (*_DELEGATE, *names)
-        return await self._end_meant(call, body) if place == _END else names
+        return await self._end_meant(call, body) if place == _END else (*_answers(place, body), *names)
 
     async def _end_meant(self, call: Call, body: Any) -> tuple[str, ...]:
         """The tool that the end of work is of: none where one has noted the work oneself, since nobody is told, and
@@ -227,12 +246,21 @@ def _place(route: Route) -> tuple[str, str]:
     return route.method, _PARAMETER.sub("{}", route.path)
 
 
+def _answers(place: tuple[str, str], body: Any) -> tuple[str, ...]:
+    """The tools that do the same as a message by the handle that it names. Only the work that was given is declined by
+    a word in its metadata: of any other message that is an answer."""
+    said = _metadata(body) if place == _SEND else body
+    is_answer = place in (_SEND, _NOTIFY) and isinstance(said, dict) and isinstance(said.get("reply_handle"), str)
+    if is_answer and place == _SEND and declines(said):
+        return "decline", "reply"
+    return ("reply",) if is_answer else ()
+
+
 def _gives_work(call: Call, body: Any) -> bool:
     """Whether the handler of a call begins a delegation under the key of that call."""
     if _place(call.route) != _SEND:
         return _place(call.route) == _GIVE
-    metadata = _message(body).get("metadata")
-    return asks_to_delegate(metadata if isinstance(metadata, dict) else {}, call.header(EXTENSIONS))
+    return asks_to_delegate(_metadata(body), call.header(EXTENSIONS))
 
 
 def _message(body: Any) -> dict[str, Any]:
@@ -240,6 +268,11 @@ def _message(body: Any) -> dict[str, Any]:
     params = body.get("params") if isinstance(body, dict) else None
     message = params.get("message") if isinstance(params, dict) else None
     return message if isinstance(message, dict) else {}
+
+
+def _metadata(body: Any) -> dict[str, Any]:
+    found = _message(body).get("metadata")
+    return found if isinstance(found, dict) else {}
 
 
 def _name(call: Call, body: Any, limits: Limits) -> tuple[str, str | None]:

@@ -22,6 +22,7 @@ from molecule_core.org.writer import OrgWriter
 from molecule_core.wire.cards import LOADED, names_in
 
 COMPACTED = "compacted"
+_CARD_TOOL = "update_agent_card"
 _AGENT = Who(frozenset((WORKSPACE, Kind.ADMIN)))
 
 
@@ -127,9 +128,8 @@ class RegistryEdge:
         workspace = self._own(call, asked.id)
         if asked.url and (asked.delivery_mode or workspace.delivery_mode) != POLL:
             await self._fetcher.check(asked.url)
-        workspace = await self._writer.register(
-            workspace.id, asked.agent_card, asked.delivery_mode or None, asked.url or None
-        )
+        card = await self._allowed(call, workspace, asked.agent_card)
+        workspace = await self._writer.register(workspace.id, card, asked.delivery_mode or None, asked.url or None)
         if self._telling is not None:
             await self._telling.forget(workspace.id)
         return json_answer({"status": "registered", "delivery_mode": workspace.delivery_mode})
@@ -153,10 +153,21 @@ class RegistryEdge:
         )
         await self._writer.heartbeat(workspace.id, pulse, runtime_state=beat.runtime_state)
         if beat.agent_card is not None:
-            await self._writer.update_card(workspace.id, beat.agent_card)
+            await self._writer.update_card(workspace.id, await self._allowed(call, workspace, beat.agent_card))
         if self._telling is not None:
             await self._hear_of_tools(self._telling, beat)
         return json_answer({"status": "ok"})
+
+    async def _allowed(self, call: Call, workspace: Workspace, card: Any) -> Any:
+        """The card that an agent brings along; where a rule stops its changes, the one that stands, with the tools that
+        the agent has now: to refuse would keep it from its seat."""
+        text = workspace.agent_card
+        if text is None or not await self._guards.leave.is_needed(call, _CARD_TOOL):
+            return card
+        kept = msgspec.json.decode(text)
+        if isinstance(kept, dict) and isinstance(card, dict) and LOADED in card:
+            return {**kept, LOADED: card[LOADED]}
+        return kept
 
     async def _hear_of_tools(self, telling: Telling, beat: Heartbeat) -> None:
         """The tools that an agent has at this moment stand in its card, beside what it says there itself, and what it
