@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from molecule_core.agent.speaking import Speaker
 from molecule_core.ground.clock import DAY
 from molecule_core.ground.limits import Limits
-from tests.clocks import FakeClock
+from molecule_core.wire.collaborating import session_of
+from tests.clocks import FakeClock, SeededRandomness
 from tests.engines import Engine as Kind
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
@@ -135,3 +137,22 @@ async def test_a_thread_that_is_taken_up_or_forked_after_it_was_found_stays(hous
     assert not (await house.reads(kept))["closed"]
     assert (await house.reads(seen))["closed"]
     assert {(await code(house.reads(each)))[0] for each in gone} == {404}
+
+
+@requirement("TH23")
+async def test_a_closed_session_stays_as_long_as_one_that_has_taken_its_place(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    speaks = Speaker(ops.api, clock=house.clock, randomness=SeededRandomness())
+    sessions = list[Item]()
+    for _ in range(3):
+        sessions.append({"thread_id": await bounded(session_of(speaks, ops.id))})
+        if len(sessions) < 3:
+            await close(house, sessions[-1])
+    await house.clock.advance(_A_WEEK + 1)
+    assert await pruned(house) == 0, "the way to the session that is in use leads past them"
+    assert await bounded(session_of(speaks, ops.id)) == sessions[-1]["thread_id"]
+    await close(house, sessions[-1])
+    await house.clock.advance(_A_WEEK + 1)
+    assert [await pruned(house) for _ in range(4)] == [1, 1, 1, 0], "the last session first"
+    begun = await bounded(session_of(speaks, ops.id))
+    assert begun not in [each["thread_id"] for each in sessions]

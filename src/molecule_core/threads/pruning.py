@@ -1,5 +1,5 @@
 """Retention of threads: a tree goes some days after all of it was closed, thread by thread with their logs; not what a
-fork still sees.
+fork still sees, nor a session whose place another one has taken.
 
 Above: the server. Below: the store.
 """

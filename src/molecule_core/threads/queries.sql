@@ -258,11 +258,14 @@ INSERT INTO thread_reports (thread_id, target_id, ends) VALUES (:thread_id, :tar
 ON CONFLICT (thread_id, target_id) DO UPDATE SET ends = excluded.ends;
 
 -- name: old_threads
--- closed threads that nothing has happened to for long, as in all of their trees, and no fork sees, behind one of them
+-- closed threads, unchanged for long as all of their trees, that no fork sees and no later session's key names, behind one
 SELECT thread_id, updated_at, last_ordinal FROM threads AS t
 WHERE org_id = :org_id AND closed = 1 AND updated_at < :before
     AND (updated_at > :updated_at OR (updated_at = :updated_at AND thread_id > :id))
     AND NOT EXISTS (SELECT 1 FROM threads AS f WHERE f.fork_id = t.thread_id)
+    AND NOT EXISTS (
+        SELECT 1 FROM thread_keys AS k WHERE k.workspace_id = t.workspace_id AND k.key = 'session:' || t.thread_id
+    )
     AND NOT EXISTS (SELECT 1 FROM threads AS o WHERE o.root_id = t.root_id AND (o.closed = 0 OR o.updated_at >= :before))
 ORDER BY updated_at, thread_id LIMIT :count;
 
