@@ -75,8 +75,9 @@ def test_the_environment_says_who_calls_and_holds_no_other_credential(tmp_path: 
         "MOLECULE_WORKSPACES": '[{"id": "other", "token": "mol_ws_other"}]',
         "MOLECULE_WORKSPACE_TOKEN_FILE": "/elsewhere",
     }
-    servers = ("ADMIN_TOKEN", "MOLECULE_ADMIN_TOKEN", "MOLECULE_METRICS_TOKEN", "MOLECULE_DATABASE")
-    inherited |= dict.fromkeys((*servers, "MOLECULE_DATABASE_URL"), "a secret of a server")
+    tokens = ("ADMIN_TOKEN", "MOLECULE_ADMIN_TOKEN", "MOLECULE_METRICS_TOKEN", "MOLECULE_TOKEN")
+    places = ("MOLECULE_DATABASE", "MOLECULE_DATABASE_URL", "MOLECULE_NATS", "MOLECULE_OTEL_ENDPOINT")
+    inherited |= dict.fromkeys((*tokens, *places), "a secret of a server, or of its owner")
     by_value = environment_of(inherited, SEAT, tmp_path)
     by_file = environment_of(inherited, msgspec.structs.replace(SEAT, token_file=tmp_path / "token"), tmp_path)
     assert by_value["MOLECULE_WORKSPACE_TOKEN"] == SEAT.token and "MOLECULE_WORKSPACE_TOKEN_FILE" not in by_value
@@ -84,7 +85,7 @@ def test_the_environment_says_who_calls_and_holds_no_other_credential(tmp_path: 
     assert "MOLECULE_WORKSPACE_TOKEN" not in by_file
     for found in (by_value, by_file):
         assert "MOLECULE_WORKSPACES" not in found
-        assert "a secret of a server" not in found.values()
+        assert "a secret of a server, or of its owner" not in found.values()
         assert (found["WORKSPACE_ID"], found["PLATFORM_URL"], found["OPENAI_API_KEY"]) == ("w-1", SEAT.url, "kept")
         assert found["PATH"].split(os.pathsep)[0] == "/usr/bin"
         assert found["MOLECULE_GUIDE"] == a2a_for_cli()

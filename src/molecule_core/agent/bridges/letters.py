@@ -17,10 +17,12 @@ from molecule_core.wire.inbox import APPROVALS, InboxMessage
 from molecule_core.wire.tooldocs import a2a_for_cli
 
 # Who else a bridge may be to its own environment is no business of the program, nor is what a server has there that
-# was started from the same shell.
+# was started from the same shell, nor as whom a person works there: the program reads what strangers write.
 _OWN = ("MOLECULE_WORKSPACES", "MOLECULE_WORKSPACE_TOKEN", "MOLECULE_WORKSPACE_TOKEN_FILE")
+_PERSONS = ("MOLECULE_TOKEN",)
 _SERVERS = ("ADMIN_TOKEN", "MOLECULE_ADMIN_TOKEN", "MOLECULE_METRICS_TOKEN")
-_DATABASE = "MOLECULE_DATABASE"
+# Addresses, which may hold a password.
+_ADDRESSES = ("MOLECULE_DATABASE", "MOLECULE_NATS", "MOLECULE_OTEL_ENDPOINT")
 
 
 def letter(message: InboxMessage, *, preamble: bool) -> bytes:
@@ -70,7 +72,7 @@ def environment_of(inherited: Mapping[str, str], seat: SeatConfig, state: Path) 
 
 
 def _is_secret(name: str) -> bool:
-    return name in _OWN or name in _SERVERS or name.startswith(_DATABASE)
+    return name in (*_OWN, *_PERSONS, *_SERVERS) or name.startswith(_ADDRESSES)
 
 
 def facts_of(message: InboxMessage, run: int) -> dict[str, str]:
