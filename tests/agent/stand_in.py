@@ -44,6 +44,8 @@ class StandIn:
         """It answers nothing before this is set."""
         self.strange: list[Any] = []
         """What it answers instead, to the next questions for mail."""
+        self.hello: Any = {"status": "ok"}
+        """What it answers to whoever registers or beats."""
 
     def put(self, id_: str) -> None:
         """Somebody sends a message."""
@@ -103,7 +105,7 @@ class StandIn:
                         if (row.id, row.attempt) == (claim["activity_id"], claim["attempt"]):
                             row.lease_until = 0.0
                 return {"released": 0}
-        return {"status": "ok"}
+        return self.hello
 
     async def _rows(self, query: dict[str, Any]) -> Any:
         if "claim" in query:

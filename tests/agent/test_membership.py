@@ -231,6 +231,29 @@ async def test_no_answer_of_a_server_makes_a_seat_deaf(
         assert "m-1" in life.ids
 
 
+@requirement("G7")
+@pytest.mark.parametrize("answer", ["<p>hello</p>", {"rows": []}, None])
+async def test_what_is_no_list_of_messages_is_no_empty_inbox_and_is_not_asked_for_at_once_again(
+    answer: Any, server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    server.strange = [answer] * 9
+    async with alive(tmp_path, clock, server) as life:
+        seat = life.seats["w"]
+        assert (server.count("/w/activity"), seat.state) == (1, "away")
+        assert "no Molecule server" in seat.trouble
+        await clock.advance(1.5)
+        assert server.count("/w/activity") == 2
+
+
+@requirement("G7")
+async def test_a_web_server_that_says_hello_to_whoever_registers_gives_nobody_a_seat(
+    server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    server.hello = "<p>hello</p>"
+    async with alive(tmp_path, clock, server) as life:
+        assert (life.seats["w"].state, server.count("/w/activity")) == ("away", 0)
+
+
 @requirement("G10")
 async def test_past_its_bound_the_reader_stops_and_nothing_is_dropped(
     server: StandIn, clock: FakeClock, tmp_path: Path

@@ -99,7 +99,7 @@ async def test_a_draft_that_the_server_refuses_for_good_is_let_go_and_one_that_i
 ) -> None:
     bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
     outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
-    for status in (401, 429, 503):
+    for status in (301, 401, 429, 503):
         seat.fails = [ApiError(status, {"error": "later"})]
         with pytest.raises(ApiError):
             await bridge.tell(outbox.outcomes[0])

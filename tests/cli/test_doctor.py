@@ -18,6 +18,7 @@ from molecule_core.store.backup import Facts, facts_of
 from molecule_core.store.database import SCHEMA_VERSION
 from proofs.harness.ports import free_port
 from tests.clocks import FakeClock
+from tests.elsewhere import other_server
 from tests.engines import new_database
 from tests.journeys.processes import MOLECULE, environment, serving, started
 from tests.requirements import requirement
@@ -107,6 +108,14 @@ async def test_doctor_shows_no_password_of_a_database(state: Path) -> None:
     report = await doctor(state, free_port(), MOLECULE_DATABASE=dsn)
     assert report.failing == ["store", "server"]
     assert "canary" not in report.words
+
+
+@requirement("O8")
+@pytest.mark.parametrize("status", ["200 OK", "301 Moved Permanently"])
+async def test_doctor_knows_another_web_server_at_the_port_for_what_it_is(state: Path, status: str) -> None:
+    async with other_server(status, "Location: https://other.example/") as other:
+        report = await doctor(state, int(other.url.rpartition(":")[2]))
+    assert f"{other.url}/ready is answered by something else" in report.words
 
 
 # -- line by line ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from molecule_core.cli import VERBS
 from molecule_core.wire.tools import TOOLS
+from tests.elsewhere import leading_to
 from tests.journeys.processes import MOLECULE, ROOT, environment
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
@@ -149,6 +150,17 @@ async def test_what_the_server_refuses_ends_with_1_and_its_words(server: Running
     assert (code, "invalid workspace auth token" in err) == (1, True)
     code, _, err = await molecule(tmp_path, "peers", env={**env, "PLATFORM_URL": "http://127.0.0.1:9"})
     assert (code, "did not answer" in err) == (1, True)
+
+
+@requirement("G1")
+async def test_an_answer_that_met_a_redirect_was_not_sent_and_the_place_that_it_leads_to_is_named(
+    tmp_path: Path, engine: str
+) -> None:
+    async with leading_to("https://molecule.example/") as other:
+        env = {"WORKSPACE_ID": "w-1", "MOLECULE_WORKSPACE_TOKEN": "a-token", "PLATFORM_URL": other.url}
+        code, out, err = await molecule(tmp_path, "reply", "m1-abcde", "hello", env=env)
+    assert (code, out) == (1, "")
+    assert "leads to https://molecule.example/, which is not followed" in err and len(err.splitlines()) == 1
 
 
 async def test_the_list_names_every_tool_and_all_it_takes(tmp_path: Path, engine: str) -> None:

@@ -204,7 +204,8 @@ class Membership:
         """Takes the seat, and sets right what an earlier life left. Raises ApiError, NoAnswer, OSError, Fenced."""
         card = self._card if self._card is not None else self._shared.card()
         body = {"id": self.id, "agent_card": {**card, LOADED: self._shared.tools}, "delivery_mode": "poll"}
-        await self.api().post("/registry/register", body)
+        if not isinstance(await self.api().post("/registry/register", body), dict):
+            raise NoAnswer("what answers there is no Molecule server")
         self._refusals.taken()
         if not self._wishes.disable_heartbeat:
             await self._say_alive()
@@ -296,14 +297,14 @@ class Membership:
             if room <= 0:
                 await self._inbox.change()
                 continue
-            rows = await self.api().get(
-                self._path("activity"),
-                claim=self._wishes.lease_seconds,
+            rows = await self.api().claim(
+                self.id,
+                lease=self._wishes.lease_seconds,
                 wait=self._wishes.hold_seconds if self.looked.is_set() else 0,
                 limit=min(room + self._run_out(), _PAGE),
                 include=asked(several=self._shared.several),
             )
-            await self._taken([row for row in rows if isinstance(row, dict)])
+            await self._taken(rows)
             self.looked.set()
 
     def _run_out(self) -> int:

@@ -24,6 +24,8 @@ from molecule_core.store.database import SCHEMA_VERSION
 # Below this, a flood or a backup fills the disk before somebody looks.
 _LEAST_FREE_BYTES = 1 << 30
 _ANSWER_SECONDS = 5.0
+# HTTP's statuses of refusals begin here; a Molecule server answers no look at its health with one below, but 200.
+_REFUSALS = 400
 OLDEST_PYTHON = (3, 11)
 # Earlier ones may damage a database whose write-ahead log is reset while somebody reads.
 OLDEST_SQLITE = (3, 51, 3)
@@ -207,6 +209,8 @@ def check_server(settings: Settings) -> Finding:
     try:
         status = asyncio.run(_readiness(settings.url))
     except ApiError as error:
+        if error.status < _REFUSALS:
+            return Finding(what, f"{url} is answered by something else", start)
         return Finding(
             what, f"{url} answers {error.status}", "look into its log: it says why the store does not answer"
         )

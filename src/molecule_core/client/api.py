@@ -12,10 +12,15 @@ _PATIENCE_SECONDS = 60.0
 _DATA = "data: "
 # Shorter than a server keeps a connection without a request (75 s), so that it does not hang up on a question.
 _KEPT_SECONDS = 30.0
+_TOO_MANY = 429
+# Of an address that others chose as much as a person needs to know the place again.
+_LONGEST_PLACE = 200
+_ADDRESS = "PLATFORM_URL, --server or --url"
 
 
 class ApiError(Exception):
-    """The server refused. `status` is HTTP's, `problem` the whole answer, `code` its short name."""
+    """The server refused, or whoever stands before it sends callers elsewhere. `status` is HTTP's, `problem` the whole
+    answer, `code` its short name."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         self.status = status
@@ -26,6 +31,12 @@ class ApiError(Exception):
     def code(self) -> str:
         """The short name of the refusal, as docs/errors.md lists it; empty if there is none."""
         return str(self.problem.get("code", ""))
+
+    @property
+    def passes(self) -> bool:
+        """Whether the same may be taken another time: what was too much at once, trouble of the server's own, and a
+        redirect, which is no word of the server on what was asked."""
+        return self.status == _TOO_MANY or not httpx2.codes.is_client_error(self.status)
 
 
 class NoAnswer(Exception):
@@ -106,17 +117,16 @@ class Api:
             answer = await self._http.request(method, path, params=fields, content=content, headers=sent)
         except httpx2.TransportError as error:
             raise NoAnswer(str(error) or type(error).__name__) from error
-        value = _value_of(answer)
-        if answer.status_code >= httpx2.codes.BAD_REQUEST:
+        if not answer.is_success:
             raise ApiError(answer.status_code, _problem_of(answer))
-        return value
+        return _value_of(answer)
 
     async def events(self, path: str = "/events/stream", **query: Any) -> AsyncIterator[dict[str, Any]]:
         """Live frames as they come, the greeting first; ends when the server ends the stream. Raises ApiError,
         NoAnswer."""
         try:
             async with self._http.stream("GET", path, params=query, headers=self._headers) as answer:
-                if answer.status_code >= httpx2.codes.BAD_REQUEST:
+                if not answer.is_success:
                     await answer.aread()
                     raise ApiError(answer.status_code, _problem_of(answer))
                 async for line in answer.aiter_lines():
@@ -140,10 +150,14 @@ class Api:
 
     async def claim(
         self, workspace_id: str, *, lease: int = 60, wait: int = 25, limit: int = 100, include: str | None = None
-    ) -> Any:
-        """Takes messages out of one's inbox; waits for a first one. Each must be acknowledged within the lease."""
+    ) -> list[dict[str, Any]]:
+        """Takes messages out of one's inbox; waits for a first one. Each must be acknowledged within the lease. Raises
+        ApiError, NoAnswer."""
         path = f"/workspaces/{workspace_id}/activity"
-        return await self.get(path, claim=lease, wait=wait, limit=limit, include=include)
+        rows = await self.get(path, claim=lease, wait=wait, limit=limit, include=include)
+        if not isinstance(rows, list):  # it has not waited either: who took it for an empty inbox would ask for ever
+            raise NoAnswer("what answers there is no Molecule server, or one of another version")
+        return [row for row in rows if isinstance(row, dict)]
 
     async def ack(self, workspace_id: str, row: dict[str, Any]) -> Any:
         """Says that a claimed message is handled."""
@@ -152,6 +166,8 @@ class Api:
 
 
 def _problem_of(answer: httpx2.Response) -> dict[str, Any]:
+    if not answer.is_error:
+        return {"error": _elsewhere(answer)}
     value = _value_of(answer)
     return value if isinstance(value, dict) else {"error": str(value)}
 
@@ -161,3 +177,17 @@ def _value_of(answer: httpx2.Response) -> Any:
         return msgspec.json.decode(answer.content)
     except msgspec.DecodeError:
         return answer.text[:500]
+
+
+def _elsewhere(answer: httpx2.Response) -> str:
+    """Where a redirect leads, without what it may hold of secrets. It is not followed: the token is for one server."""
+    asked = answer.url
+    here = f"{asked.scheme}://{asked.netloc.decode()}"
+    try:
+        to = asked.join(answer.headers["location"])
+        path = to.raw_path.partition(b"?")[0].decode()
+        place = f"{to.scheme}://{to.netloc.decode()}{path}"[:_LONGEST_PLACE]
+        said = f"does not answer but leads to {place}, which is not followed"
+    except (KeyError, httpx2.InvalidURL):
+        said = "gives no answer of a Molecule server"
+    return f"{here} {said}. Set the server's address ({_ADDRESS}) to where it answers itself"

@@ -59,9 +59,9 @@ _AGAIN_SECONDS = 1.0
 _PAGE = 20
 _MOST_LEFT = 500
 _LONGEST_POSTING = 1 << 20
-# HTTP's statuses. 409 says: this was done before in other words, or a later hand-over of the message counts.
-_DONE_BEFORE, _TOO_MANY, _SERVER_TROUBLE = 409, 429, 500
-# The refusal with that status which no waiting ends.
+# HTTP's status that says: this was done before in other words, or a later hand-over of the message counts.
+_DONE_BEFORE = 409
+# The refusal of too much at once which no waiting ends.
 _FULL_TREE = "delegation_limit"
 
 
@@ -221,8 +221,7 @@ class Agent:
             except NoAnswer:
                 pass
             except ApiError as error:
-                is_passing = error.status == _TOO_MANY and error.code != _FULL_TREE
-                if not is_passing and error.status < _SERVER_TROUBLE:
+                if not error.passes or error.code == _FULL_TREE:
                     raise
             await self._clock.wait(_never(), _AGAIN_SECONDS)
 

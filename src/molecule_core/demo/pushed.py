@@ -32,7 +32,6 @@ _MOST_BYTES = 8 << 20
 _DIGITS = 10
 _READ_SECONDS = 10.0
 _AGAIN_SECONDS = 1.0
-_TOO_MANY, _SERVER_TROUBLE = 429, 500
 
 
 class Request(Struct):
@@ -73,7 +72,7 @@ class Pushed:
             except NoAnswer:
                 pass
             except ApiError as error:
-                if error.status != _TOO_MANY and error.status < _SERVER_TROUBLE:
+                if not error.passes:
                     raise SeatGone(str(error)) from error
             await self._clock.wait(asyncio.get_running_loop().create_future(), _AGAIN_SECONDS)
 

@@ -27,9 +27,8 @@ from molecule_core.ground.ids import Randomness
 
 _log = logging.getLogger("molecule.bridge")
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
-# What a server may think better of: a credential that is being replaced, a rate, trouble of its own.
-_AGAIN = (401, 403, 429)
-_TROUBLE = 500
+# What a server may think better of beside what passes by itself: a credential that is being replaced.
+_AGAIN = (401, 403)
 _LOOK_SECONDS = 0.2
 _ENDS = {"failed": "failed", "interrupted": "was interrupted"}
 # Rows of the own log that are looked through for a report that may have arrived.
@@ -174,7 +173,7 @@ class Bridge:
             elif outcome.text:
                 await self._draft(outcome)
         except ApiError as error:
-            if error.status in _AGAIN or error.status >= _TROUBLE:
+            if error.passes or error.status in _AGAIN:
                 raise
             _log.warning("the server does not take what became of message %s: %s", outcome.activity_id, error)
         if outcome.kind != "interrupted":

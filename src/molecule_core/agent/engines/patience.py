@@ -21,7 +21,7 @@ T = TypeVar("T")
 # As long as the seats have for theirs: a server that is away must not hold up the end of the process.
 _FAREWELL_SECONDS = 2.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
-_UNAUTHORIZED, _TOO_MANY, _TROUBLE = 401, 429, 500
+_UNAUTHORIZED = 401
 LIMIT = "thread_limit"
 _PASSING = "thread_queue"
 
@@ -34,7 +34,7 @@ def is_spent(error: ApiError) -> bool:
 def passes(error: ApiError) -> bool:
     """Whether the same may be answered later. A token that is not taken may have been replaced: the membership reads
     the new one, and ends the agent if there is none."""
-    return error.status in (_UNAUTHORIZED, _TOO_MANY) or error.status >= _TROUBLE
+    return error.status == _UNAUTHORIZED or error.passes
 
 
 class Patience:
