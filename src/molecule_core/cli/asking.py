@@ -50,6 +50,10 @@ async def _as_seat(work: Work, own: str, url: str, token: str) -> None:
             await work(api, own)
         except NoAnswer:
             raise CommandFailed(reason=f"no server answers on {url}") from None
+        except (msgspec.DecodeError, TypeError, KeyError):
+            raise CommandFailed(
+                reason=f"what answers on {url} is no Molecule server; set PLATFORM_URL to one"
+            ) from None
         except ApiError as error:
             click.echo(f"molecule: {' '.join(str(error.problem.get('error', error)).split())}", err=True)
             sys.exit(REFUSED)
