@@ -86,8 +86,12 @@ def test_each_missing_variable_of_a_single_seat_is_named(missing: str, home: dic
     assert line_of({**home, **{name: value for name, value in ONE.items() if name != missing}}).startswith(missing)
 
 
+OTHER_URLS = ("ftp://x", "example.org", "http://", "http://user:secret@x", "https://x?y=1", "http://:80")
+NO_URLS = ("http://x:80a", "http://x:99999", "http://x:0", "http://[::1", "http://x/\udce9", "http://x\x01")
+
+
 @requirement("G6")
-@pytest.mark.parametrize("url", ["ftp://x", "example.org", "http://", "http://user:secret@x", "https://x?y=1"])
+@pytest.mark.parametrize("url", [*OTHER_URLS, *NO_URLS])
 def test_what_is_no_address_of_a_server_is_refused_without_repeating_it(url: str, home: dict[str, str]) -> None:
     line = line_of({**home, **ONE, "PLATFORM_URL": url})
     assert "PLATFORM_URL is no address" in line and "secret" not in line

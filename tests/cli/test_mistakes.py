@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from molecule_core.client.api import Api, NoAnswer
+from molecule_core.client.quick import ask
 from proofs.harness.ports import free_port
 from tests.elsewhere import other_server
 from tests.journeys.processes import MOLECULE, environment, started
@@ -26,7 +28,42 @@ async def refused(folder: Path, *args: str, **env: str) -> tuple[int, str]:
 @requirement("O1")
 @pytest.mark.parametrize("body", ["<p>hello</p>", '{"hello": "world"}', "[1]"])
 @pytest.mark.parametrize("args", [("threads", "list"), ("approvals", "list")])
-async def test_another_web_server_at_the_agents_address_is_told(tmp_path: Path, args: tuple[str, ...], body: str) -> None:
+async def test_another_web_server_at_the_agents_address_is_told(
+    tmp_path: Path, args: tuple[str, ...], body: str
+) -> None:
     async with other_server("200 OK", body=body) as other:
         code, line = await refused(tmp_path, *args, **AGENT, PLATFORM_URL=other.url)
     assert (code, f"{other.url} is no Molecule server" in line, "PLATFORM_URL" in line) == (2, True, True)
+
+
+@requirement("O1", "G6")
+@pytest.mark.parametrize(
+    "args", [("tool", "list_peers"), ("reply", "m1-abcde", "hello"), ("peers",), ("threads", "list"), ("mcp",)]
+)
+async def test_an_agents_address_with_a_port_that_is_none_is_told(tmp_path: Path, args: tuple[str, ...]) -> None:
+    code, line = await refused(tmp_path, *args, **AGENT, PLATFORM_URL="http://localhost:80a")
+    assert (code, "PLATFORM_URL is no address of a server; it looks like https://host" in line) == (2, True)
+
+
+@requirement("O1")
+@pytest.mark.parametrize("address", ["http://localhost:80a", "http://localhost:99999", "localhost:8080"])
+async def test_an_address_on_the_command_line_that_is_none_is_told(tmp_path: Path, address: str) -> None:
+    code, line = await refused(tmp_path, "connect", "codex", "--workspace", "Ops", "--server", address)
+    assert (code, "--server names no address of a server; it looks like" in line) == (2, True)
+    code, line = await refused(tmp_path, "org", "export", "--url", address)
+    assert (code, "--url names no address of a server; it looks like" in line) == (1, True)
+
+
+@requirement("G7")
+@pytest.mark.parametrize("url", ["http://999.1.1.1", "http://[zz]", "http://localhost:80a"])
+async def test_an_address_that_only_looks_like_one_is_a_server_that_is_not_there(url: str) -> None:
+    async with Api(url, "a-token") as api:
+        with pytest.raises(NoAnswer, match="Invalid"):
+            await api.get("/health")
+        with pytest.raises(NoAnswer, match="Invalid"):
+            await anext(api.events())
+
+
+@requirement("O1")
+def test_a_hook_says_nothing_of_an_address_that_is_none() -> None:
+    assert ask("http://[::1", "/workspaces/w-1/waiting", "a-token", 1.0) is None

@@ -13,9 +13,10 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from molecule_core.ground.server_url import LOOK, server_url
+
 T = TypeVar("T", bound=Struct)
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_URL = re.compile(r"https?://[^\s/@?#]+(/[^\s?#@]*)?")
 _LIST, _ID_NAME, _TOKEN = "MOLECULE_WORKSPACES", "WORKSPACE_ID", "MOLECULE_WORKSPACE_TOKEN"
 _TOKEN_FILE, _PLATFORM = "MOLECULE_WORKSPACE_TOKEN_FILE", "PLATFORM_URL"
 _PREFIX = "MOLECULE_MCP_"
@@ -210,12 +211,12 @@ def _token(text: str, what: str) -> str:
 
 
 def _url(text: str, what: str) -> str:
-    text = text.strip().rstrip("/")
-    if not text:
+    if not text.strip():
         raise BadConfiguration(f"{what} is missing; set {_PLATFORM} to the server's address, such as https://host")
-    if not _URL.fullmatch(text):
-        raise BadConfiguration(f"{what} is no address of a server; it looks like https://host or http://127.0.0.1:8080")
-    return text
+    url = server_url(text)
+    if url is None:
+        raise BadConfiguration(f"{what} is no address of a server; {LOOK}")
+    return url
 
 
 def _path(text: str) -> Path | None:

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from molecule_core.cli.connecting import Arrival, Wish, find_seat, fresh_token, kept_token, still_good, wait_for_agent
-from molecule_core.cli.options import TOKEN_VARIABLE, owner_token, settings_from, state_options
+from molecule_core.cli.options import TOKEN_VARIABLE, address_of, owner_token, settings_from, state_options
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.client.host_config import hook_command, with_hooks, with_seat, without_hooks, without_seat
 from molecule_core.client.host_files import (
@@ -113,7 +113,7 @@ def command(host: str, **flags: Any) -> None:
     asked = Asked(**{name: flags.pop(name) for name in Asked._fields})
     settings = settings_from(**flags)
     place = _place(host, settings, asked)
-    address = (asked.server or settings.url).rstrip("/")
+    address = address_of(asked.server, "--server", settings)
     _refuse_what_fits_ill(place.host, asked)
     if asked.undo:
         _undo(place, settings, address)

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
-from molecule_core.ground.errors import BadSettings
+from molecule_core.ground.errors import BadSettings, CommandFailed
 from molecule_core.ground.ids import SystemRandomness
 from molecule_core.ground.logs import hide
+from molecule_core.ground.server_url import LOOK, server_url
 from molecule_core.ground.settings import Settings, environment, load_settings, own_admin_token
 from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN, new_admin_token
 
@@ -66,6 +67,16 @@ def serve_options(command: F) -> F:
 def settings_from(usual: dict[str, Any] | None = None, **flags: Any) -> Settings:
     """The settings in force for these flags. `usual`: what this verb has instead of the defaults."""
     return load_settings(environment(), {name: value for name, value in flags.items() if value != ()}, usual)
+
+
+def address_of(given: str | None, option: str, settings: Settings) -> str:
+    """The address of the server that an option names, else of the one on this machine. Raises CommandFailed."""
+    if not given:
+        return settings.url
+    url = server_url(given)
+    if url is None:
+        raise CommandFailed(reason=f"{option} names no address of a server; {LOOK}")
+    return url
 
 
 def owner_token(settings: Settings) -> str | None:

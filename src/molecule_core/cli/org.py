@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from molecule_core.cli.options import TOKEN_VARIABLE, owner_token, settings_from, state_options
+from molecule_core.cli.options import TOKEN_VARIABLE, address_of, owner_token, settings_from, state_options
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.client.org_apply import Applier, find_org, rows_of
 from molecule_core.client.org_file import file_of, nodes, read_file, written
@@ -116,7 +116,7 @@ def export(org: str | None, url: str | None, **flags: Any) -> None:
 def _run(work: Callable[[Api], Coroutine[Any, Any, T]], url: str | None, flags: dict[str, Any]) -> T:
     """Does something with a client of the server. Raises OrgFileFailed."""
     settings = settings_from(**flags)
-    address = url or settings.url
+    address = address_of(url, "--url", settings)
 
     async def connected(token: str) -> T:
         async with Api(address, token) as api:

@@ -13,6 +13,8 @@ _DATA = "data: "
 # Shorter than a server keeps a connection without a request (75 s), so that it does not hang up on a question.
 _KEPT_SECONDS = 30.0
 _TOO_MANY = 429
+# An address that is none, though it looked like one, is a server that is not there.
+_UNREACHED = (httpx2.TransportError, httpx2.InvalidURL)
 # Of an address that others chose as much as a person needs to know the place again.
 _LONGEST_PLACE = 200
 _ADDRESS = "PLATFORM_URL, --server or --url"
@@ -53,7 +55,7 @@ class Connections:
         tls = url.startswith("https:")
         # As many as are asked for: an agent of a hundred workspaces holds a long-poll for each.
         most = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=_KEPT_SECONDS)
-        self.http = httpx2.AsyncClient(base_url=url, timeout=seconds, trust_env=False, verify=tls, limits=most)
+        self.http = httpx2.AsyncClient(timeout=seconds, trust_env=False, verify=tls, limits=most)
 
     async def close(self) -> None:
         """Lets go of all of them."""
@@ -75,6 +77,7 @@ class Api:
         self._headers = {"content-type": "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
+        self._url = url.rstrip("/")
         used = connections or Connections(url, seconds=seconds)
         self._own = used if connections is None else None
         self._http = used.http
@@ -114,8 +117,8 @@ class Api:
         content = None if body is None else msgspec.json.encode(body)
         sent = {**self._headers, **(headers or {})}
         try:
-            answer = await self._http.request(method, path, params=fields, content=content, headers=sent)
-        except httpx2.TransportError as error:
+            answer = await self._http.request(method, self._url + path, params=fields, content=content, headers=sent)
+        except _UNREACHED as error:
             raise NoAnswer(str(error) or type(error).__name__) from error
         if not answer.is_success:
             raise ApiError(answer.status_code, _problem_of(answer))
@@ -125,14 +128,14 @@ class Api:
         """Live frames as they come, the greeting first; ends when the server ends the stream. Raises ApiError,
         NoAnswer."""
         try:
-            async with self._http.stream("GET", path, params=query, headers=self._headers) as answer:
+            async with self._http.stream("GET", self._url + path, params=query, headers=self._headers) as answer:
                 if not answer.is_success:
                     await answer.aread()
                     raise ApiError(answer.status_code, _problem_of(answer))
                 async for line in answer.aiter_lines():
                     if line.startswith(_DATA):
                         yield msgspec.json.decode(line[len(_DATA) :])
-        except httpx2.TransportError as error:
+        except _UNREACHED as error:
             raise NoAnswer(str(error) or type(error).__name__) from error
 
     # -- messages ------------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ _MOST_BYTES = 256 << 10
 
 def ask(url: str, path: str, token: str, seconds: float) -> Any:
     """What a path answers; None for whatever else happens. A wait for each step of the network ends after `seconds`."""
-    parts = urlsplit(url)
-    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     try:
+        parts = urlsplit(url)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         connection = kind(parts.hostname or "", parts.port, timeout=seconds)
         try:
             connection.request("GET", parts.path.rstrip("/") + path, headers={"Authorization": f"Bearer {token}"})
