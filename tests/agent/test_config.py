@@ -98,6 +98,13 @@ def test_what_is_no_address_of_a_server_is_refused_without_repeating_it(url: str
 
 
 @requirement("G6")
+@pytest.mark.parametrize("name", ["NAME", "DESCRIPTION", "SKILLS"])
+def test_what_an_agent_says_of_itself_is_text(name: str, home: dict[str, str]) -> None:
+    line = line_of({**home, **ONE, f"MOLECULE_AGENT_{name}": "caf\udce9"})
+    assert line == f"MOLECULE_AGENT_{name} is no text in UTF-8"
+
+
+@requirement("G6")
 @pytest.mark.parametrize("id_", ["../../etc", "a b", "a/b", "ü", "x" * 129, "a\nb"])
 def test_an_id_that_could_lead_elsewhere_is_no_id(id_: str, home: dict[str, str]) -> None:
     assert "no workspace id" in line_of({**home, **ONE, "WORKSPACE_ID": id_})

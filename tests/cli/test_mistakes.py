@@ -8,11 +8,10 @@ from molecule_core.client.api import Api, NoAnswer
 from molecule_core.client.quick import ask
 from proofs.harness.ports import free_port
 from tests.elsewhere import other_server
-from tests.journeys.processes import MOLECULE, environment, started
+from tests.journeys.processes import MOLECULE, environment, serving, started
 from tests.requirements import requirement
 
 AGENT = {"WORKSPACE_ID": "w-1", "MOLECULE_WORKSPACE_TOKEN": "a-token"}
-HERE = {"PLATFORM_URL": "http://127.0.0.1:9"}
 
 
 async def refused(folder: Path, *args: str, **env: str) -> tuple[int, str]:
@@ -67,3 +66,33 @@ async def test_an_address_that_only_looks_like_one_is_a_server_that_is_not_there
 @requirement("O1")
 def test_a_hook_says_nothing_of_an_address_that_is_none() -> None:
     assert ask("http://[::1", "/workspaces/w-1/waiting", "a-token", 1.0) is None
+
+
+NO_TEXT = "caf\udce9"  # as Python has the bytes of a terminal that is set to Latin-1
+
+
+@requirement("O1")
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("reply", "m1-abcde", NO_TEXT),
+        ("decline", "m1-abcde", NO_TEXT),
+        ("delegate", "p-1", NO_TEXT),
+        ("threads", "say", NO_TEXT, "hello"),
+        ("threads", "say", "t-1", NO_TEXT),
+        ("approvals", "show", NO_TEXT),
+    ],
+)
+async def test_an_argument_that_is_no_text_is_told(tmp_path: Path, args: tuple[str, ...]) -> None:
+    code, line = await refused(tmp_path, *args, **AGENT, PLATFORM_URL="http://127.0.0.1:9")
+    number = args.index(NO_TEXT) + 1
+    assert (code, line.partition(";")[0]) == (2, f"molecule: argument {number} is no text in UTF-8")
+
+
+@requirement("M6", "O1")
+async def test_an_organisations_name_that_is_no_text_is_told_and_is_no_difference(tmp_path: Path) -> None:
+    file = tmp_path / "company.toml"
+    file.write_text('name = "Acme"')
+    async with serving(tmp_path / "state", port := free_port()):
+        code, line = await refused(tmp_path, "org", "apply", str(file), "--port", str(port), "--org", NO_TEXT)
+    assert (code, line.partition(";")[0]) == (1, "molecule: argument 7 is no text in UTF-8")

@@ -109,11 +109,21 @@ def read_configuration(environ: Mapping[str, str]) -> Configuration:
             single=not listed,
             wishes=wishes_of(environ, _PREFIX, Wishes),
             state=state,
-            name=environ.get("MOLECULE_AGENT_NAME", "").strip(),
-            description=environ.get("MOLECULE_AGENT_DESCRIPTION", "").strip(),
-            skills=tuple(filter(None, map(str.strip, environ.get("MOLECULE_AGENT_SKILLS", "").split(",")))),
+            name=_said(environ, "MOLECULE_AGENT_NAME"),
+            description=_said(environ, "MOLECULE_AGENT_DESCRIPTION"),
+            skills=tuple(filter(None, map(str.strip, _said(environ, "MOLECULE_AGENT_SKILLS").split(",")))),
         )
     )
+
+
+def _said(environ: Mapping[str, str], name: str) -> str:
+    """What the agent says of itself. Raises BadConfiguration if it is no text: no server would take it."""
+    text = environ.get(name, "").strip()
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadConfiguration(f"{name} is no text in UTF-8") from None
+    return text
 
 
 def _checked(configuration: Configuration) -> Configuration:

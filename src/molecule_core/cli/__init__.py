@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from molecule_core.cli.arguments import not_text
 from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.version import VERSION
 
@@ -258,4 +259,10 @@ def main(args: list[str] | None = None) -> Any:
         return molecule.main(args, prog_name="molecule")
     except MoleculeError as error:
         click.echo(f"molecule: {error.text}", err=True)
+        sys.exit(2)
+    except UnicodeEncodeError:  # only now: a path, or an argument of a bridge's program, may be any bytes
+        told = not_text(sys.argv[1:] if args is None else args)
+        if told is None:
+            raise
+        click.echo(f"molecule: {told}", err=True)
         sys.exit(2)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from molecule_core.cli.arguments import not_text
 from molecule_core.cli.options import TOKEN_VARIABLE, address_of, owner_token, settings_from, state_options
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.client.org_apply import Applier, find_org, rows_of
@@ -40,6 +41,12 @@ def server_options(verb: F) -> F:
             return verb(*args, **flags)
         except MoleculeError as error:
             click.echo(f"molecule: {error.text}", err=True)
+            sys.exit(FAILED)
+        except UnicodeEncodeError:
+            told = not_text(sys.argv[1:])
+            if told is None:
+                raise
+            click.echo(f"molecule: {told}", err=True)
             sys.exit(FAILED)
 
     options = (
