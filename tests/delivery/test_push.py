@@ -110,12 +110,20 @@ async def test_the_same_message_again_gets_the_same_answer_and_is_not_pushed_aga
 
 
 @requirement("M14")
-async def test_patience_must_be_a_number(post: Post) -> None:
+@pytest.mark.parametrize("patience", ["soon", "30s", "1.5", "-1"])
+async def test_a_patience_that_is_no_number_of_seconds_is_refused_and_nothing_is_delivered(
+    post: Post, patience: str
+) -> None:
+    post.net.answers(URL, said("done"))
     message = {"role": "user", "parts": [{"kind": "text", "text": "hi"}]}
     body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
-    headers = {"x-timeout": "soon"}
+    headers = {"x-timeout": patience}
+
     error = await refused(post.person.call("POST", f"/workspaces/{post.ops.id}/a2a", body=body, headers=headers))
-    assert error.status == 422
+
+    assert (error.status, error.code) == (422, "invalid_field")
+    await post.say("the same, corrected", patience=20)
+    assert [each.text for each in post.net.pushed] == ["the same, corrected"]
 
 
 @requirement("M21", "M37")

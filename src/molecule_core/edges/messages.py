@@ -132,6 +132,8 @@ class MessageEdge:
             draft = self._draft(call, body, version)
             if asks_to_delegate(draft.message["metadata"], call.header(EXTENSIONS)):
                 return self._delegate(call, draft, version, refused)
+            # before it is on its way: what is refused has not been sent
+            patience = self._patience(call) if call.target.delivery_mode == PUSH else None
             if self._tracing is not None:
                 about = {"molecule.workspace": call.target.id, "molecule.org": call.target.org_id}
                 span = self._tracing.begin("molecule.send", draft.trace_parent, about)
@@ -142,9 +144,9 @@ class MessageEdge:
         if span is not None:
             writing = span.child("molecule.store")
             future.add_done_callback(lambda _: writing.end())
-        if call.target.delivery_mode == PUSH:
-            return self._await_answer(call, rpc_id, future, answer)
-        return Later(future, answer)
+        if patience is None:
+            return Later(future, answer)
+        return self._await_answer(call, rpc_id, future, answer, patience)
 
     async def _delegate(
         self, call: Call, draft: Draft, version: str | None, refused: Callable[[MoleculeError], Answer]
@@ -190,9 +192,9 @@ class MessageEdge:
         rpc_id: str | int | None,
         sending: "asyncio.Future[Receipt]",
         receipt_of: "Callable[[asyncio.Future[Receipt]], Answer]",
+        seconds: int,
     ) -> Answer:
-        """The answer of a push agent, or, if it has no time or its answer does not come soon, a receipt."""
-        seconds = self._patience(call)
+        """The answer of a push agent, or, if it has no time or its answer does not come so soon, a receipt."""
         await asyncio.wait((sending,))
         if sending.cancelled() or sending.exception() is not None:
             return receipt_of(sending)
