@@ -225,10 +225,10 @@ class Server(Standing):
             settings=settings,
             version=self.version,
         )
-        counted, tracing = MessageMeter(), self._tracing
-        refused = RouteMeter()
+        counted, refused, tracing = MessageMeter(), RouteMeter(), self._tracing
         delegating = self.delegations, self.delegated
-        sends = Delegated(*delegating, self.approvals.reader, limits=limits)
+        awaited = *delegating, guards.check_still
+        sends = Delegated(awaited, self.approvals.reader, limits=limits)
         schema = partial(store.rows, "meta_value", {"name": "schema"})
         views = WorkTree(self.delegated, clock=clock), TimeLine(reader, self.delegated)
         edges = (
@@ -247,7 +247,7 @@ class Server(Standing):
             MessageEdge(writer, replies, tracking, rates, counted, sends, limits=limits, tracing=tracing),
             ReplyEdge(replies, writer, tracking, counted, limits=limits),
             InboxEdge(writer, handing, reader, projection, counted, clock=clock, limits=limits, tracing=tracing),
-            DelegationEdge(*delegating, self.approvals.reader, views, org, store.catch_up, counted, limits=limits),
+            DelegationEdge(awaited, self.approvals.reader, views, org, store.catch_up, counted, limits=limits),
             ReportingEdge(*delegating, self.pace, org, store.catch_up, limits=limits),
             ApprovalEdge(self.approvals.writer, self.approvals.reader, self.threads.reader, org, guards, limits=limits),
             DeliveryEdge(tracking, self._letters, self.delegated),

@@ -105,6 +105,28 @@ async def test_who_hangs_up_before_it_could_wait_holds_nothing(office: Office, w
     assert [row["kind"] for row in await office.take(lead)] == ["delegation_result"]
 
 
+@requirement("M7", "D7", "D10")
+@WAYS
+async def test_who_waits_with_a_token_that_is_revoked_gets_nothing_and_the_result_comes_to_the_inbox(
+    office: Office, way: Asking
+) -> None:
+    lead, ops = await pair(office)
+    tokens, admin = f"/workspaces/{lead.id}/tokens", office.server.admin
+    (first,) = await admin.get(tokens)
+    new = (await admin.post(tokens))["auth_token"]
+    asking = await way(office, lead, ops)
+    async with wire(office.server.port) as line:
+        await line.send(asking)
+        await until_waiting(office.server.server, 2 if way is by_message else 1)
+        await admin.call("DELETE", f"{tokens}/{first['id']}")
+        await work(office, ops)
+        told = await line.reply()
+    assert (told.status, told.json["code"], b"sorted" in told.body) == (401, "invalid_credential", False)
+    await is_let_go(office)
+    rows = await office.server.api(new).get(f"/workspaces/{lead.id}/activity", claim=600, wait=0)
+    assert [(row["kind"], row["response_body"]["text"]) for row in rows] == [("delegation_result", "sorted")]
+
+
 async def nobody_answers(office: Office) -> None:
     """Waits until nobody is at work on an answer any more: only the command goes on."""
 

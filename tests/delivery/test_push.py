@@ -86,6 +86,24 @@ async def test_a_sender_whose_patience_ends_gets_a_receipt_and_finds_the_answer_
     assert found["response_body"]["result"]["parts"][0]["text"] == "at last"
 
 
+@requirement("M7", "M14")
+async def test_a_sender_whose_token_is_revoked_while_it_waits_does_not_get_the_answer(post: Post) -> None:
+    gate, lead = post.net.hangs(URL), await post.server.seat("Lead")
+    tokens = f"/workspaces/{lead.id}/tokens"
+    body = {"params": {"message": {"role": "user", "parts": [{"kind": "text", "text": "hi"}]}}}
+    asking = lead.api.call("POST", f"/workspaces/{post.ops.id}/a2a", body=body, headers={"x-timeout": "60"})
+    waiting = asyncio.create_task(refused(asking))
+    await post.until_pushed(1)
+    (token,) = await post.server.admin.get(tokens)
+    await post.server.admin.call("DELETE", f"{tokens}/{token['id']}")
+    gate.set()
+
+    error = await bounded(waiting)
+
+    assert (error.status, error.code) == (401, "invalid_credential")
+    await post.stands(post.net.pushed[0].activity, "completed")
+
+
 @requirement("M14", "M22")
 async def test_a_sender_to_a_busy_agent_gets_a_receipt_at_once(post: Post) -> None:
     post.net.answers(URL, plain(503, busy=True))

@@ -10,7 +10,7 @@ from molecule_core.client.api import Api
 from molecule_core.ground.clock import SECOND
 from tests.clocks import FakeClock
 from tests.engines import Engine as Kind
-from tests.journeys.patience import bounded
+from tests.journeys.patience import bounded, refused
 from tests.requirements import requirement
 from tests.running import UNHURRIED, running
 from tests.threads.house import Engine, House, Item, code, said, turn
@@ -281,3 +281,24 @@ async def test_an_idle_parent_wakes_by_what_was_said_of_each_child(
         await turn(ops.api, thread, "and?")
     told = (await Engine(ops.api, thread).works("thanks"))["items"]
     assert [each["author"] for each in told if each["role"] == "peer"] == ["root/a", "root/b"]
+
+
+@requirement("M7", "TH7")
+async def test_who_waits_for_agents_with_a_token_that_is_revoked_hears_nothing_and_its_next_token_hears_all(
+    house: House,
+) -> None:
+    ops = await house.server.seat("Ops")
+    tokens, admin = f"/workspaces/{ops.id}/tokens", house.server.admin
+    (first,) = await admin.get(tokens)
+    api = house.server.api((await admin.post(tokens))["auth_token"])
+    thread = await house.starts(ops)
+    child = await spawned(house, ops.api, thread, "dig")
+    asked: dict[str, Any] = {"call_id": "w", "targets": [child["thread_id"]]}
+    waiting = asyncio.create_task(refused(ops.api.post(f"/threads/{thread['thread_id']}/agents/wait", asked)))
+    await house.until_it_waits(thread, "w")
+    await admin.call("DELETE", f"{tokens}/{first['id']}")
+    await Engine(api, child).works("dug")
+    error = await bounded(waiting)
+    assert (error.status, error.code) == (401, "invalid_credential")
+    told = await act(api, thread, "wait", "w", targets=[child["thread_id"]])
+    assert (told["status"], told["agents"][0]["message"]) == ("completed", "dug")

@@ -53,7 +53,7 @@ class AgentEdge:
         found = asks(text("prefix", "Only those whose path begins so: relative to the thread, or absolute."))
         return [
             Route("GET", every, self.agents, see, "The agents of a tree", None, Agents, query=found),
-            Route("POST", f"{every}/wait", self.wait, drive, "Wait for agents", AgentCall, AgentAnswer),
+            Route("POST", f"{every}/wait", self.wait, drive, "Wait for agents", AgentCall, AgentAnswer, holds=True),
             *(self._route(f"{every}/{verb}", about, act, status) for verb, about, act, status in acts),
         ]
 

@@ -214,9 +214,9 @@ class App:
         done(answer)
 
     async def _finished(self, call: Call, handling: Coroutine[Any, Any, Answer]) -> Answer:
-        """The answer; what was read, perhaps by a long-poll, is only for who may still read it."""
+        """The answer; what was read, or has come while the request was held, is only for who may still have it."""
         answer = await handling
-        if call.route.method == "GET":
+        if call.route.method == "GET" or call.route.holds:
             await self._guards.check_still(call)
         return answer
 

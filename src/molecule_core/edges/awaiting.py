@@ -11,18 +11,24 @@ from typing import Any, TypeVar
 from molecule_core.delegations.model import Delegation, Receipt, Taken
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.writer import DelegationWriter
+from molecule_core.edges.routes import Call
 from molecule_core.ground.errors import MoleculeError
 
 T = TypeVar("T")
+CheckStill = Callable[[Call], Awaitable[None]]
+"""Raises if a caller may not have any more what it asked for."""
+Awaited = tuple[DelegationWriter, DelegationReader, CheckStill]
+"""What delegations are awaited with."""
 _log = logging.getLogger("molecule.delegations")
 
 
 class Awaiting:
     """Waits in the name of callers. Whoever leaves, at whatever moment, leaves the result to the inbox."""
 
-    def __init__(self, writer: DelegationWriter, reader: DelegationReader) -> None:
+    def __init__(self, writer: DelegationWriter, reader: DelegationReader, check_still: CheckStill) -> None:
         self._writer = writer
         self._reader = reader
+        self._check_still = check_still
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def begun(self, beginning: "asyncio.Future[Receipt]") -> Receipt:
@@ -30,9 +36,12 @@ class Awaiting:
         it does."""
         return await self._unless_left(beginning, lambda receipt: self._let_go(receipt.row, receipt.held_until))
 
-    async def end(self, row: Delegation, seconds: int, held_until: int = 0, *, for_end: bool = True) -> Taken:
+    async def end(
+        self, call: Call, row: Delegation, seconds: int, held_until: int = 0, *, for_end: bool = True
+    ) -> Taken:
         """What a delegation has come to, as soon as that is so within these seconds; with `for_end` False also how it
-        stands, as soon as it stands otherwise."""
+        stands, as soon as it stands otherwise. Raises InvalidCredential, RoleTooLow: the caller may not have it any
+        more, and it goes to the inbox."""
         until = held_until or await self._unless_left(
             self._writer.hold(row, seconds), lambda held: self._let_go(row, held)
         )
@@ -43,6 +52,7 @@ class Awaiting:
             now = await self._reader.wait(row, seconds, for_end=for_end)
             if now.open:
                 return Taken(now, "", "")
+            await self._check_still(call)
             taken = await self._writer.take(now, until)
             has_taken = True
             return taken

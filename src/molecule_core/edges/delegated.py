@@ -10,9 +10,7 @@ from molecule_core.approvals.model import Approval
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import Begin, Delegation, Receipt, Taken
-from molecule_core.delegations.reader import DelegationReader
-from molecule_core.delegations.writer import DelegationWriter
-from molecule_core.edges.awaiting import Awaiting
+from molecule_core.edges.awaiting import Awaited, Awaiting
 from molecule_core.edges.routes import Answer, Call, json_answer
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import InvalidMessage
@@ -39,13 +37,10 @@ def asks_to_delegate(metadata: dict[str, Any], extensions: str | None) -> bool:
 class Delegated:
     """Delegates what came as a message."""
 
-    def __init__(
-        self, writer: DelegationWriter, reader: DelegationReader, approvals: ApprovalReader, *, limits: Limits
-    ) -> None:
-        self._writer = writer
-        self._reader = reader
+    def __init__(self, awaited: Awaited, approvals: ApprovalReader, *, limits: Limits) -> None:
+        self._writer, self._reader, _ = awaited
         self._approvals = approvals
-        self._awaiting = Awaiting(writer, reader)
+        self._awaiting = Awaiting(*awaited)
         self._limits = limits
 
     async def send(self, call: Call, draft: Draft, *, version: str | None, patience: int) -> Answer:
@@ -54,15 +49,15 @@ class Delegated:
         receipt = await self._awaiting.begun(self._writer.begin(self._wish(call, draft, patience)))
         found = Taken(receipt.row, "", "")
         if patience and found.row.open:
-            found = await self._end(found.row, patience, receipt.held_until)
+            found = await self._end(call, found.row, patience, receipt.held_until)
         row = found.row
         needs = await self._approvals.of_task(row.org_id, row.id, row.target_id) if row.open else None
         answer = task_answer(draft.rpc_id, self._task(found, receipt, needs), is_settled=not row.open)
         return json_answer(answer, 202 if version is None and row.open else 200)
 
-    async def _end(self, row: Delegation, patience: int, held_until: int) -> Taken:
+    async def _end(self, call: Call, row: Delegation, patience: int, held_until: int) -> Taken:
         """What it has come to in that time, or as soon as its work waits for an approval: nobody knows how long."""
-        ending = asyncio.ensure_future(self._awaiting.end(row, patience, held_until))
+        ending = asyncio.ensure_future(self._awaiting.end(call, row, patience, held_until))
         needing = asyncio.ensure_future(self._approvals.wait_of_task(row.org_id, row.id, row.target_id, patience))
         try:
             await asyncio.wait((ending, needing), return_when=asyncio.FIRST_COMPLETED)

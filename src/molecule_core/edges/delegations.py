@@ -9,9 +9,8 @@ from molecule_core.access.model import Role
 from molecule_core.approvals.reader import ApprovalReader
 from molecule_core.delegations import rules
 from molecule_core.delegations.model import Begin, Delegation, Taken
-from molecule_core.delegations.reader import STATES, DelegationReader, fact_shown
-from molecule_core.delegations.writer import DelegationWriter
-from molecule_core.edges.awaiting import Awaiting
+from molecule_core.delegations.reader import STATES, fact_shown
+from molecule_core.edges.awaiting import Awaited, Awaiting
 from molecule_core.edges.messages import checked_key, parts_of, sender_of
 from molecule_core.edges.query import BEFORE, LIMIT, ORG, asks, choice, number, plain_text, text, whole_number
 from molecule_core.edges.rates import SENDING
@@ -75,8 +74,7 @@ class DelegationEdge:
 
     def __init__(
         self,
-        writer: DelegationWriter,
-        reader: DelegationReader,
+        awaited: Awaited,
         approvals: ApprovalReader,
         views: tuple[WorkTree, TimeLine],
         org: OrgReader,
@@ -85,11 +83,10 @@ class DelegationEdge:
         *,
         limits: Limits,
     ) -> None:
-        self._writer = writer
-        self._reader = reader
+        self._writer, self._reader, _ = awaited
         self._approvals = approvals
-        self._sight = Sight(reader)
-        self._awaiting = Awaiting(writer, reader)
+        self._sight = Sight(self._reader)
+        self._awaiting = Awaiting(*awaited)
         self._trees, self._lines = views
         self._org = org
         self._catch_up = catch_up
@@ -113,7 +110,16 @@ class DelegationEdge:
         of_seat = asks(LIMIT, BEFORE, _STATE, text("workspace_id", "Those of this seat, on either side."))
         return [
             Route(
-                "POST", f"{one}/delegate", self.begin, own_agent, "Give work", Delegate, Delegated, 202, counts=SENDING
+                "POST",
+                f"{one}/delegate",
+                self.begin,
+                own_agent,
+                "Give work",
+                Delegate,
+                Delegated,
+                202,
+                counts=SENDING,
+                holds=True,
             ),
             Route(
                 "GET", every, self.list, look, "What a workspace delegated, or was given", None, items, query=own_list
@@ -128,7 +134,7 @@ class DelegationEdge:
                 TimelinePage,
                 query=paged,
             ),
-            Route("POST", wait, self.wait, own_agent, "Wait for what becomes of work", Wait, Delegated),
+            Route("POST", wait, self.wait, own_agent, "Wait for what becomes of work", Wait, Delegated, holds=True),
             Route("POST", cancel, self.cancel, source, "Take work back", Cancel, DelegationItem, bare=True),
             Route("GET", "/delegations/{delegation_id}", self.show, Who(EVERYBODY), "One, whole", None, DelegationFull),
             Route("POST", retry, self.retry, source, "Begin work once more", None, Delegated, 202, counts=SENDING),
@@ -162,7 +168,7 @@ class DelegationEdge:
         self._counted.accepted += not receipt.hit
         found = Taken(receipt.row, "", "")
         if asked.wait and receipt.row.open:
-            found = await self._awaiting.end(receipt.row, begin.wait_seconds, receipt.held_until)
+            found = await self._awaiting.end(call, receipt.row, begin.wait_seconds, receipt.held_until)
         return await self._told(found, is_hit=receipt.hit, is_new=not receipt.hit, status=202)
 
     def _wish(self, call: Call, asked: Delegate) -> Begin:
@@ -197,7 +203,7 @@ class DelegationEdge:
         row = await self._sight.given(call)
         found = Taken(row, "", "")
         if seconds:
-            found = await self._awaiting.end(row, seconds, for_end=False)
+            found = await self._awaiting.end(call, row, seconds, for_end=False)
         return await self._told(found, is_hit=False, is_new=False, status=200)
 
     async def cancel(self, call: Call) -> Answer:

@@ -86,7 +86,15 @@ class MessageEdge:
         talk = Who(EVERYBODY, Reach.TALK, Role.OPERATOR)
         own_agent = Who(frozenset((WORKSPACE,)), Reach.OWN)
         return [
-            Route("POST", f"{one}/a2a", self.send, talk, "Send a message (JSON-RPC message/send)", counts=SENDING),
+            Route(
+                "POST",
+                f"{one}/a2a",
+                self.send,
+                talk,
+                "Send a message (JSON-RPC message/send)",
+                counts=SENDING,
+                holds=True,
+            ),
             Route("POST", f"{one}/notify", self.notify, own_agent, "Write to the user", Notice, counts=SENDING),
             Route(
                 "POST",

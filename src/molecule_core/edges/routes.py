@@ -195,6 +195,8 @@ class Route(Struct, frozen=True):
     """What it answers with 404 about what was removed, where that is no refusal."""
     query: Query = {}
     """What it may be asked in the query; no other field is read."""
+    holds: bool = False
+    """Whether its answer, of a route that acts, may wait for something to come."""
     meter: RouteMeter = field(default_factory=RouteMeter)
     """What it has answered so far."""
 
