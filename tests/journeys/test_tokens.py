@@ -1,6 +1,7 @@
 """Credentials of workspaces and persons: listed, issued, revoked and rotated; what has ended is out at once."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.tokens import hash_of
 from tests.clocks import FakeClock
+from tests.delivery.agents import Desk
 from tests.engines import Engine
 from tests.journeys.livewire import all_live, channel, check_shape, journal_of, streaming
 from tests.journeys.patience import bounded, refused, until_waiting
@@ -209,6 +211,22 @@ async def test_the_connection_is_shown_again_but_for_the_token(server: Running) 
     again = (await server.admin.get(f"/workspaces/{answer['id']}/external/connection"))["connection"]
     token = answer["connection"].pop("auth_token")
     assert again == {name: value.replace(token, "YOUR-TOKEN") for name, value in answer["connection"].items()}
+
+
+@requirement("M7", "O3")
+async def test_a_push_agent_that_registers_as_it_is_told_after_a_rotation_is_still_pushed_to_at_its_url(
+    engine: Engine, place: str, tmp_path: Path
+) -> None:
+    async with running(engine, place, tmp_path, fetcher=Desk()) as server:
+        seat = await server.seat("Ops", delivery_mode="push", url="https://agent.example/a2a")
+        shown = (await server.admin.get(f"/workspaces/{seat.id}/external/connection"))["connection"]
+        told = (await rotate(server, seat))["connection"]
+        token = told["auth_token"]
+        (line,) = [each for each in told["curl"].splitlines() if "/registry/register" in each]
+        await server.api(token).post("/registry/register", json.loads(line.partition("-d ")[2].strip("'")))
+        found = await server.admin.get(f"/workspaces/{seat.id}")
+        assert (found["delivery_mode"], found["url"]) == ("push", "https://agent.example/a2a")
+        assert shown["curl"] == told["curl"].replace(token, "YOUR-TOKEN")
 
 
 # -- persons -----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from molecule_core.edges.routes import PEOPLE, Answer, Call, Reach, Route, Who, 
 from molecule_core.edges.workspaces import connection
 from molecule_core.ground.clock import rfc3339
 from molecule_core.ground.errors import InvalidField
+from molecule_core.org.model import Workspace
 
 _REVOKED = "the token was revoked"
 
@@ -86,7 +87,7 @@ class TokenEdge:
         self._live.end(rotated.ended, _REVOKED, rotated.ends_at)
         answer: dict[str, Any] = {
             "status": "rotated",
-            "connection": connection(call.target.id, rotated.issued.token, self._public_url),
+            "connection": self._connection(call.target, rotated.issued.token),
             "ended": len(rotated.ended),
             "ends_at": rfc3339(rotated.ends_at),
         }
@@ -94,7 +95,10 @@ class TokenEdge:
 
     async def connection(self, call: Call) -> Answer:
         """The same as when the seat was made, but for the token."""
-        return json_answer({"connection": connection(call.target.id, None, self._public_url)})
+        return json_answer({"connection": self._connection(call.target, None)})
+
+    def _connection(self, workspace: Workspace, token: str | None) -> dict[str, str]:
+        return connection(workspace.id, token, self._public_url, mode=workspace.delivery_mode)
 
 
 def token_view(token: Token, secret: str | None = None) -> TokenView:
