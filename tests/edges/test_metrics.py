@@ -11,6 +11,7 @@ from molecule_core.client.api import ApiError
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.metrics import FAMILIES, Histogram, Sample, exposition
 from molecule_core.ground.settings import load_settings
+from tests.delivery.agents import Desk, said
 from tests.engines import Engine
 from tests.journeys.livewire import all_live, channel, streaming
 from tests.journeys.rawhttp import Reply, ask
@@ -100,6 +101,31 @@ async def test_the_figures_are_what_happened(server: Running) -> None:
     )
     assert one(figures, "molecule_process_memory_bytes") > 10_000_000
     assert one(figures, "molecule_process_open_files") > 5
+
+
+@requirement("O4", "M14")
+async def test_messages_to_a_push_agent_count_whatever_its_sender_is_answered(
+    engine: Engine, place: str, tmp_path: Path
+) -> None:
+    net, url = Desk(), "https://agent.example/a2a"
+    net.answers(url, said("done"))
+    async with running(engine, place, tmp_path, fetcher=net) as server:
+        path = f"/workspaces/{(await server.seat('Ops', delivery_mode='push', url=url)).id}/a2a"
+
+        async def send(text: str, patience: int = 20) -> None:
+            message = {"role": "user", "messageId": f"m-{patience}", "parts": [{"kind": "text", "text": text}]}
+            headers = {"x-timeout": str(patience)}
+            await server.admin.call("POST", path, body={"params": {"message": message}}, headers=headers)
+
+        await send("hi")
+        await send("hi", patience=0)
+        with pytest.raises(ApiError):
+            await send("")  # refused before it is written
+        with pytest.raises(ApiError):
+            await send("something else")  # and when it is: its id is taken
+        figures = await scraped(server)
+    assert one(figures, "molecule_messages_accepted_total") == 2
+    assert one(figures, "molecule_messages_refused_total") == 2
 
 
 @requirement("O4")

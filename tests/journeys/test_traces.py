@@ -15,6 +15,7 @@ from molecule_core.client.api import ApiError
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.tracing import Tracing, tracing_to
 from molecule_core.wire.trace import trace_parent
+from tests.delivery.agents import Desk, said
 from tests.engines import Engine
 from tests.requirements import requirement
 from tests.rules.effort import examples
@@ -127,6 +128,20 @@ async def test_a_message_has_a_span_for_each_part_of_its_road(engine: Engine, pl
     told = "\n".join(span.to_json() for span in spans)
     assert "hello" not in told
     assert token not in told
+
+
+@requirement("O7", "M14")
+async def test_a_message_to_a_push_agent_has_its_spans_too(engine: Engine, place: str, tmp_path: Path) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    net, url = Desk(), "https://agent.example/a2a"
+    net.answers(url, said("done"))
+    async with running(engine, place, tmp_path, tracing=Tracing(provider.get_tracer("test")), fetcher=net) as server:
+        await sent(server, await server.seat("Ops", delivery_mode="push", url=url), LINE)
+    by_name: dict[str, Any] = {span.name: span for span in exporter.get_finished_spans()}
+    send, store = by_name["molecule.send"], by_name["molecule.store"]
+    assert (send.parent.span_id, send.context.trace_id) == (int(PARENT, 16), int(TRACE, 16))
+    assert store.parent.span_id == send.context.span_id
 
 
 @requirement("O7")

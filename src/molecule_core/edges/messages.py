@@ -124,10 +124,13 @@ class MessageEdge:
                 receipt = future.result()
             except MoleculeError as error:
                 return refused(error)
+            accepted()
+            return _queued(rpc_id, receipt)
+
+        def accepted() -> None:
             self._counted.accepted += 1
             if span is not None:
                 span.end()
-            return _queued(rpc_id, receipt)
 
         def refused(error: MoleculeError) -> Answer:
             self._counted.refused += 1
@@ -154,6 +157,8 @@ class MessageEdge:
             future.add_done_callback(lambda _: writing.end())
         if patience is None:
             return Later(future, answer)
+        # here, and not with the answer: its sender may hang up before
+        future.add_done_callback(lambda done: accepted() if _has_result(done) else None)
         return self._await_answer(call, rpc_id, future, answer, patience)
 
     async def _delegate(
@@ -204,7 +209,7 @@ class MessageEdge:
     ) -> Answer:
         """The answer of a push agent, or, if it has no time or its answer does not come so soon, a receipt."""
         await asyncio.wait((sending,))
-        if sending.cancelled() or sending.exception() is not None:
+        if not _has_result(sending):
             return receipt_of(sending)
         receipt = sending.result()
         state = await self._tracking.answer(call.target.id, receipt.activity_id, seconds)
@@ -320,6 +325,10 @@ def checked_key(call: Call, limits: Limits) -> str | None:
         limit = limits.id_length
         raise InvalidField(reason=f"Idempotency-Key must be at most {limit} characters of {ID_ALPHABET}")
     return key
+
+
+def _has_result(done: "asyncio.Future[Receipt]") -> bool:
+    return not done.cancelled() and done.exception() is None
 
 
 def _queued(rpc_id: str | int | None, receipt: Receipt) -> Answer:
