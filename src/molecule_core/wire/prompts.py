@@ -5,6 +5,7 @@ Above: the agent that puts them together, the server that keeps them, the comman
 
 import difflib
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal
 
@@ -18,6 +19,11 @@ Short = Annotated[str, Meta(max_length=500)]
 _AROUND = 3
 # A middle of more lines than this is not compared line by line: the time grows with the square.
 _COMPARED = 400
+# Nor is one that is beyond so many pairs of lines, of all sections together: they take 80 ms at the worst, and a server
+# does nothing else meanwhile.
+_MOST_PAIRS = 500_000
+# A line that comes more often is matched only beside one that does not: else the time grows with the cube.
+_SELDOM = 8
 # Measured on English, other scripts and ids (tests/agent/test_prompt.py): rather too many tokens than too few.
 _BYTES, _TOKENS = 7, 2
 
@@ -156,7 +162,7 @@ def diff(old: Sequence[Section], new: Sequence[Section], most: int) -> list[Diff
     behind. At most so many lines in all."""
     before, after = _named(old), _named(new)
     found: list[DiffSection] = []
-    left = most
+    left, effort = most, _Effort()
     for name in (*after, *(each for each in before if each not in after)):
         one, other = before.get(name), after.get(name)
         if one is not None and other is not None and one.text == other.text:
@@ -164,13 +170,28 @@ def diff(old: Sequence[Section], new: Sequence[Section], most: int) -> list[Diff
         shown = other or one
         if shown is None or left <= 0:
             break
-        lines = _bounded(_lines("" if one is None else one.text, "" if other is None else other.text), left)
+        lines = _bounded(_lines("" if one is None else one.text, "" if other is None else other.text, effort), left)
         left -= len(lines)
         change: Literal["added", "removed", "changed"] = "changed"
         if one is None or other is None:
             change = "added" if one is None else "removed"
         found.append(DiffSection(shown.part, shown.title, change, lines))
     return found
+
+
+class _Effort:
+    """What may still be compared line by line."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_PAIRS
+
+    def covers(self, one: Sequence[str], other: Sequence[str]) -> bool:
+        """Whether these may; then they are taken from it."""
+        pairs = len(one) * len(other)
+        if max(len(one), len(other)) > _COMPARED or pairs > self._left:
+            return False
+        self._left -= pairs
+        return True
 
 
 def _named(sections: Iterable[Section]) -> dict[tuple[object, ...], Section]:
@@ -194,12 +215,12 @@ def _bounded(lines: Iterator[DiffLine], most: int) -> list[DiffLine]:
     return found
 
 
-def _lines(old: str, new: str) -> Iterator[DiffLine]:
+def _lines(old: str, new: str, effort: _Effort) -> Iterator[DiffLine]:
     one, other = old.splitlines(), new.splitlines()
     head = _same(one, other)
     tail = _same(one[head:][::-1], other[head:][::-1])
     yield from (DiffLine(" ", each) for each in one[max(0, head - _AROUND) : head])
-    yield from _middle(one[head : len(one) - tail], other[head : len(other) - tail])
+    yield from _middle(one[head : len(one) - tail], other[head : len(other) - tail], effort)
     yield from (DiffLine(" ", each) for each in one[len(one) - tail :][:_AROUND])
 
 
@@ -209,12 +230,13 @@ def _same(one: Sequence[str], other: Sequence[str]) -> int:
     return next((number for number, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
-def _middle(one: list[str], other: list[str]) -> Iterator[DiffLine]:
-    if max(len(one), len(other)) > _COMPARED:
+def _middle(one: list[str], other: list[str], effort: _Effort) -> Iterator[DiffLine]:
+    if not effort.covers(one, other):
         yield from (DiffLine("-", each) for each in one)
         yield from (DiffLine("+", each) for each in other)
         return
-    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
+    often = Counter(other)
+    matcher = difflib.SequenceMatcher(lambda line: often[line] > _SELDOM, one, other, autojunk=False)
     for group in matcher.get_grouped_opcodes(_AROUND):
         for verb, from_one, to_one, from_other, to_other in group:
             if verb == "equal":
