@@ -44,11 +44,12 @@ class Chatter:
         self.told = 0
         self.ended = asyncio.Event()
         self.go = asyncio.Event()
+        self.answer = "done"
 
     async def call(self, spec: Any, _arguments: Struct, calling: Calling) -> Outcome:
         if spec.name == "silence":
             await self.go.wait()
-            return Outcome({}, text="done")
+            return Outcome({}, text=self.answer)
         try:
             while not self.go.is_set():
                 await calling.progress(self.told, None, "x" * 1000)
@@ -169,6 +170,25 @@ async def test_an_answer_that_is_long_in_coming_shows_signs_of_life(
         assert (await bounded(stream._reader.readuntil(b"\n\n"))) == b": alive\n\n"
         chatter.go.set()
         assert [each["result"]["content"][0]["text"] async for each in events(stream)] == ["done"]
+    await until_answering(timed, 0)
+
+
+@requirement("G13", "S22")
+async def test_an_answer_larger_than_a_client_may_leave_unread_comes_whole_to_who_reads_it(
+    timed: Running, clock: FakeClock, chatter: Chatter, era: Era
+) -> None:
+    chatter.answer = "x" * (2 << 20)
+    line = await line_in(era, timed)
+    async with answering(line, call_in(era, "silence"), reads=4 << 20) as stream:
+        await until_answering(timed, 1)
+        for _ in range(4):
+            await settle()
+            await clock.advance(15)
+        await stream.head()
+        chatter.go.set()
+        (told,) = [each["result"]["content"][0]["text"] async for each in events(stream)]
+    assert told == chatter.answer
+    assert timed.server.mcp.channels.cuts["too slow"] == 0
     await until_answering(timed, 0)
 
 

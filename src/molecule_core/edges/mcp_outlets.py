@@ -55,14 +55,15 @@ class EventStream(HeldConnection):
         self._hold(transport, connections, stream_head(_EVENTS, rate) + b"".join(first))
 
     def say(self, data: bytes) -> bool:
-        """Sends something; False if the client has left too much unread, and is cut for it."""
+        """Sends something, however long; False if the client has left too much unread of what came before, and is cut
+        for it."""
         if self._transport.is_closing():
             return True
+        if self.unread() > self._limit:
+            self.cut()
+            return False
         self.write(data)
-        if self.unread() <= self._limit:
-            return True
-        self.cut()
-        return False
+        return True
 
     def is_stuck(self) -> bool:
         """Whether the client took nothing of what waits for it since the last looks."""
