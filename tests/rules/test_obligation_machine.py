@@ -9,8 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from molecule_core.ground.clock import SECOND
 from molecule_core.ground.limits import Limits
-from molecule_core.messages.model import Line
+from molecule_core.messages.model import RECEIVE, Filters, Line
 from molecule_core.messages.obligations import Asked, Obligation
 from molecule_core.messages.owing import Owing
 from molecule_core.messages.replies import Replies
@@ -35,6 +36,7 @@ class Owed:
         self.state = "unseen"
         self.due_at: int | None = None
         self.waited = False  # the first due time has passed
+        self.given_back = False
         self.draft: str | None = None
         self.overdue = False
 
@@ -74,6 +76,12 @@ class ObligationMachine(RuleBasedStateMachine):
     def _close(self, owed: Owed, state: str) -> None:
         owed.state, owed.due_at = state, None
 
+    def _handed(self, owed: Owed) -> None:
+        """It is handed over: its time begins, unless it has begun before and was not taken back since."""
+        if owed.state == "unseen" or (owed.state == "open" and owed.given_back):
+            owed.state, owed.due_at = "open", self.world.clock.now() + _REPLY_SECONDS * SECOND
+        owed.given_back = False
+
     @rule(who=st.integers(0, 2))
     def ask(self, who: int) -> None:
         """Something that wants an answer; of the person (2) or of a peer."""
@@ -86,10 +94,33 @@ class ObligationMachine(RuleBasedStateMachine):
     def take(self, count: int) -> None:
         """The next messages are claimed, and acknowledged at once."""
         for row in self.world.run(self.world.handing.claim(self.own, lease_seconds=5, count=count)):
-            owed = next(each for each in self.asked if each.id == row.id)
-            if owed.state == "unseen":
-                owed.state, owed.due_at = "open", self.world.clock.now() + _REPLY_SECONDS * 1_000_000
+            self._handed(next(each for each in self.asked if each.id == row.id))
             self.world.run(self.world.handing.ack_one(self.own, row.id, row.attempt))
+
+    @rule(count=st.integers(1, 3), late=st.booleans())
+    def take_and_give_back(self, count: int, late: bool) -> None:
+        """The next messages are claimed and given back; one of them may be acknowledged all the same."""
+        handing = self.world.handing
+        rows = self.world.run(handing.claim(self.own, lease_seconds=5, count=count))
+        for row in rows:
+            owed = next(each for each in self.asked if each.id == row.id)
+            self._handed(owed)
+            if owed.state == "open" and not owed.waited:
+                owed.due_at, owed.given_back = None, True
+        self.world.run(self.world.writer.give_back(self.own, {row.id: row.attempt for row in rows}))
+        if late and rows:
+            self._handed(next(each for each in self.asked if each.id == rows[0].id))
+            self.world.run(handing.ack_one(self.own, rows[0].id, rows[0].attempt))
+
+    @rule(choice=st.integers(0, 5))
+    def read(self, choice: int) -> None:
+        """A reader by cursor: what lies before it is handled, what lies behind it is shown."""
+        seq = self.asked[choice % len(self.asked)].seq if self.asked else 0
+        rows = self.world.run(self.world.handing.read_behind(self.own, seq, Filters(RECEIVE), 100))
+        shown = {row.id for row in rows}
+        for owed in self.asked:
+            if owed.seq <= seq or owed.id in shown:
+                self._handed(owed)
 
     @rule(who=st.integers(0, 2), choice=st.none() | st.integers(0, 5), progress=st.booleans())
     def say(self, who: int, choice: int | None, progress: bool) -> None:
@@ -112,7 +143,7 @@ class ObligationMachine(RuleBasedStateMachine):
             meant = next(reversed(self._open(source)), None)
         if meant is not None and progress and (meant.due_at is not None or meant.state == "unseen"):
             meant.state = "open"  # to say so of a message is to have had it
-            meant.due_at = self.world.clock.now() + _REPLY_SECONDS * 1_000_000
+            meant.due_at = self.world.clock.now() + _REPLY_SECONDS * SECOND
         elif meant is not None and not progress:
             self._close(meant, "answered")
 
@@ -160,7 +191,7 @@ class ObligationMachine(RuleBasedStateMachine):
         now = self.world.clock.now()
         for owed in self.asked:
             if owed.due_at is not None and owed.due_at <= now:
-                owed.due_at = None if owed.waited else now + _REPLY_SECONDS * 1_000_000
+                owed.due_at = None if owed.waited else now + _REPLY_SECONDS * SECOND
                 owed.overdue, owed.waited = owed.waited, True
 
     @invariant()
@@ -215,6 +246,9 @@ def _story(world: World) -> list[str]:
         lambda: machine.wait(121),
         lambda: machine.wait(121),
         lambda: machine.by_handle(0, "reply"),
+        lambda: machine.take_and_give_back(1, False),
+        lambda: machine.read(2),
+        lambda: machine.take_and_give_back(1, True),
     ]
     for act in acts:
         act()
@@ -223,7 +257,7 @@ def _story(world: World) -> list[str]:
 
 
 def test_the_story_of_the_controls_goes_well_with_the_product_as_it_is(world: World) -> None:
-    assert _story(world) == ["answered", "overdue", "answered", "unseen"]
+    assert _story(world) == ["answered", "overdue", "answered", "open"]
 
 
 @pytest.mark.parametrize(
@@ -233,6 +267,8 @@ def test_the_story_of_the_controls_goes_well_with_the_product_as_it_is(world: Wo
         ("owed_to_user", ("ORDER BY p.seq DESC", "ORDER BY p.seq")),
         ("overdue_obligation", ("due_at = NULL", "due_at = due_at")),
         ("drop_draft", ("outside_at = NULL", "outside_at = outside_at")),
+        ("obligations_between", ("h.attempt > 0", "h.attempt < 0")),
+        ("open_passed", ("excluded.due_at IS NOT NULL", "excluded.due_at IS NULL")),
     ],
 )
 def test_the_model_finds_out_a_hand_that_forgets_one_thing(

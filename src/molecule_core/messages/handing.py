@@ -140,8 +140,8 @@ class Handing(Settling):
 
     async def shown(self, workspace_id: str, rows: list[Shown]) -> list[Shown]:
         """An agent that claims nothing is shown these rows: those that want an answer are handed over now, if they
-        were not before and are not handled. (What is answered before its cursor has passed it must be known.) Returns
-        the rows; the one among them that it is reminded of says so."""
+        were not before, or were given back since, and are not handled. (What is answered before its cursor has passed
+        it must be known.) Returns the rows; the one among them that it is reminded of says so."""
         wanting = [row for row in rows if row.intent == REQUEST and row.inbound_no]
         if not wanting:
             return rows
@@ -149,7 +149,7 @@ class Handing(Settling):
         asked = {row.seq: row for row in wanting if row.seq > inbox.acked_seq}
         if not asked:
             return rows
-        stretch = {"workspace_id": workspace_id, "first": min(asked), "last": max(asked)}
+        stretch = {"workspace_id": workspace_id, "first": min(asked), "last": max(asked), "now": self._clock.now()}
         known = {seq: bool(late) for seq, late in await self._store.rows("obligations_between", stretch)}
         fresh = [row for seq, row in asked.items() if seq not in known]
         if fresh:

@@ -254,6 +254,10 @@ class Handout(Struct, frozen=True):
         """Whether the floor need not wait for it."""
         return self.acked_at is not None or self.requeued == 1
 
+    def was_let_go(self, now: int) -> bool:
+        """Whether nobody holds any more what was handed out: it was given back, not taken, or its lease has ended."""
+        return not self.settled and self.attempt > 0 and self.lease_until <= now
+
 
 class Place(NamedTuple):
     """A row of an inbox, and the attempt that was or is to be made with it."""

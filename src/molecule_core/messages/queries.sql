@@ -235,8 +235,8 @@ SELECT seq, inbound_no FROM activities
 WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq <= :seq ORDER BY seq DESC LIMIT 1;
 
 -- name: unhandled_upto
--- inbound rows behind the floor up to a number that match a filter and are not handled
-SELECT r.seq, coalesce(h.attempt, 0), r.inbound_no
+-- inbound rows behind the floor up to a number that match a filter and are not handled, and until when each is held
+SELECT r.seq, coalesce(h.attempt, 0), r.inbound_no, coalesce(h.lease_until, 0)
 FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
 WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :floor AND r.seq <= :seq
     AND h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0
@@ -669,7 +669,7 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET
 WHERE obligations.state = 'open';
 
 -- name: open_passed
--- messages that want an answer and that a reader has passed without a claim: it has had them
+-- messages that want an answer and that a reader has passed without a claim: it has had them; again, if they could not be handed over before
 INSERT INTO obligations (workspace_id, seq, activity_id, org_id, source_id, state, handed_at, due_at, by_handle)
 SELECT a.workspace_id, a.seq, a.id, a.org_id, a.source_id, 'open', CAST(:now AS BIGINT),
     CASE WHEN a.kind IN ('delegation', 'approval_request') THEN NULL ELSE CAST(:due_at AS BIGINT) END, 0
@@ -677,12 +677,20 @@ FROM activities a
 WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :floor AND a.seq <= :seq
     AND a.intent = 'request'
     AND NOT EXISTS (SELECT 1 FROM dead_letters d WHERE d.workspace_id = a.workspace_id AND d.seq = a.seq)
-ON CONFLICT (workspace_id, seq) DO NOTHING;
+ON CONFLICT (workspace_id, seq) DO UPDATE SET handed_at = excluded.handed_at, due_at = excluded.due_at
+WHERE obligations.state = 'open' AND obligations.due_at IS NULL AND obligations.overdue_at IS NULL
+    AND obligations.reminded_at IS NULL AND excluded.due_at IS NOT NULL;
 
 -- name: obligations_between
--- which messages of a stretch of a log were handed over and want an answer, or had one; and of which their agent is reminded
-SELECT seq, CASE WHEN state = 'open' AND reminded_at > 0 AND overdue_at IS NULL THEN 1 ELSE 0 END
-FROM obligations WHERE workspace_id = :workspace_id AND seq >= :first AND seq <= :last;
+-- which messages of a stretch of a log were handed over and want an answer, or had one, unless they were given back since; and of which their agent is reminded
+SELECT o.seq, CASE WHEN o.state = 'open' AND o.reminded_at > 0 AND o.overdue_at IS NULL THEN 1 ELSE 0 END
+FROM obligations o WHERE o.workspace_id = :workspace_id AND o.seq >= :first AND o.seq <= :last AND NOT (
+    o.state = 'open' AND o.due_at IS NULL AND o.overdue_at IS NULL AND o.reminded_at IS NULL AND EXISTS (
+        SELECT 1 FROM handouts h
+        WHERE h.workspace_id = o.workspace_id AND h.seq = o.seq AND h.attempt > 0 AND h.acked_at IS NULL
+            AND h.lease_until <= :now AND h.lease_until >= o.handed_at
+    )
+);
 
 -- name: obligation
 -- what is owed for one message

@@ -68,7 +68,9 @@ class Settling:
         told = min(attempt or 0, max((each.attempt for each in handouts), default=0))
         ends = Place(inbox.acked_seq + 1, told, inbox.acked_no + 1), Place(seq, told, acked_no)
         was_claimed = acked_no - inbox.acked_no <= len(handouts)
-        return (yield from self._acking(workspace_id, passed, [], again, Span(*ends), was_claimed=was_claimed))
+        let_go = [each.seq for each in handouts if each.was_let_go(self._clock.now())]
+        span = Span(*ends)
+        return (yield from self._acking(workspace_id, passed, [], again, span, was_claimed=was_claimed, let_go=let_go))
 
     async def ack_one(self, workspace_id: str, activity_id: str, attempt: int | None) -> int:
         """One message is handled; returns how far the inbox is handled without a gap.
@@ -101,7 +103,8 @@ class Settling:
     ) -> Decision[int]:
         place = Place(seq, held.attempt if held else 0, inbound_no)
         plain, again = ([], [place]) if held is not None and held.requeued else ([place], [])
-        return (yield from self._acking(workspace_id, inbox, plain, again))
+        let_go = [seq] if held is not None and held.was_let_go(self._clock.now()) else []
+        return (yield from self._acking(workspace_id, inbox, plain, again, let_go=let_go))
 
     async def ack_cursor(self, workspace_id: str, seq: int, filters: Filters) -> int:
         """What an old client has behind its cursor is handled: all that matches its filters, up to a number."""
@@ -116,7 +119,9 @@ class Settling:
             inbox = yield from inbox_of(workspace_id)
             wish = {"workspace_id": workspace_id, "floor": inbox.acked_seq, "seq": seq}
             open_rows = yield Read("unhandled_upto", {**wish, **asdict(filters)})
-            return (yield from self._acking(workspace_id, inbox, [Place(*row) for row in open_rows], []))
+            places, now = [Place(*row[:-1]) for row in open_rows], self._clock.now()
+            let_go = [each.seq for each, row in zip(places, open_rows, strict=True) if each.attempt and row[-1] <= now]
+            return (yield from self._acking(workspace_id, inbox, places, [], let_go=let_go))
 
         return await self._store.run(self._on_inbox(workspace_id, decide))
 
@@ -129,17 +134,20 @@ class Settling:
         passed: Span | None = None,
         *,
         was_claimed: bool = True,
+        let_go: Iterable[int] = (),
     ) -> Decision[int]:
         """Settles single rows, and what lay below a floor that has risen already (`passed`). What was not claimed
-        before was handed over without a claim: it is owed an answer from now on."""
+        before was handed over without a claim: it is owed an answer from now on. So is what was claimed and `let_go`:
+        if it was given back, nobody watches for its answer yet."""
         now, seat = self._clock.now(), self._org.living(workspace_id)
         spans = [*rules.spans(plain), *rules.spans(again), *([passed] if passed is not None else [])]
         if not spans:
             return WriteSet(inbox.acked_seq)
-        unclaimed = [(each.seq - 1, each.seq) for each in plain if each.attempt == 0]
+        unclaimed = [*(each.seq for each in plain if each.attempt == 0), *let_go]
+        stretches = [(seq - 1, seq) for seq in unclaimed]
         if passed is not None and not was_claimed:
-            unclaimed.append((passed.first.seq - 1, passed.last.seq))
-        owed = self._owing.passed(seat, unclaimed, now)
+            stretches = [(passed.first.seq - 1, passed.last.seq)]
+        owed = self._owing.passed(seat, stretches, now)
         floor, writes = yield from settle(workspace_id, inbox, plain, again, now)
         noted, told = ticked(workspace_id, ACKED, [span for span in spans if span.first.no <= span.last.no], now)
         writes += [*handled_letters(workspace_id, again), *noted, *owed.writes]
