@@ -1,5 +1,7 @@
 """Messages that were given up: nobody is reminded of them, and asked for again they are as any other."""
 
+from typing import Any
+
 import pytest
 
 from tests.answers.office import REPLY_SECONDS, Office, handle, notify
@@ -56,13 +58,24 @@ async def test_a_dead_message_that_was_answered_outside_is_not_handed_over_again
 
 
 @requirement("M28", "W1")
-async def test_a_dead_message_that_a_filtered_look_shows_wants_no_answer(office: Office) -> None:
+@pytest.mark.parametrize("wish", [{"since_id": "before", "source": "canvas"}, {}, {"since_secs": 60}], ids=str)
+async def test_a_dead_message_is_on_no_page_of_a_client_with_a_cursor_and_wants_no_answer(
+    office: Office, wish: dict[str, Any]
+) -> None:
+    """Neither on a filtered one, nor on the first. A look back at what was tells it."""
     ops = await office.server.seat("Ops")
     before = await office.ask(ops, "word", intent="inform")
     asked = await short_lived(office, ops)
+    later = await office.ask(ops, "another", intent="inform")
     await dies(office, ops, asked)
-    wish = {"type": "a2a_receive", "since_id": before, "source": "canvas"}
-    await ops.api.get(f"/workspaces/{ops.id}/activity", **wish)
+    path, page = f"/workspaces/{ops.id}/activity", {"type": "a2a_receive", **wish}
+    if "since_id" in wish:
+        page["since_id"] = before
+    shown = [row["id"] for row in await ops.api.get(path, **page)]
+    assert shown == ([later] if "since_id" in wish else [later, before])
+    assert await office.owed(ops) == []
+    back = await ops.api.get(path, type="a2a_receive", before_ts="2100-01-01T00:00:00Z")
+    assert [row["id"] for row in back] == [later, asked, before]
     assert await office.owed(ops) == []
 
 

@@ -48,6 +48,40 @@ async def test_a_paused_seat_keeps_its_mail_whoever_asks_and_gets_it_when_it_goe
     assert [row["id"] for row in await poller.api.claim(poller.id, wait=0)] == [polled]
 
 
+@requirement("M22", "M25", "W1")
+@pytest.mark.parametrize(
+    "wish",
+    [{}, {"since_secs": 30}, {"source": "canvas"}, {"since_id": "old", "source": "canvas"}],
+    ids=["first page", "young", "canvas", "filtered cursor"],
+)
+async def test_no_page_hands_mail_to_a_paused_seat(post: Post, wish: dict[str, Any]) -> None:
+    """Neither the first one of a client that will keep a cursor, nor a filtered one. A look back tells it all the
+    same, and nobody else is kept from reading."""
+    poller = await post.server.seat("Poller")
+    old = (await post.say("old", to=poller))["activity_id"]
+    await poller.api.ack(poller.id, (await poller.api.claim(poller.id, wait=0))[0])
+    stand(post, poller, Status.PAUSED)
+    new = (await post.say("hi", to=poller))["activity_id"]
+    path, page = f"/workspaces/{poller.id}/activity", {"type": "a2a_receive", **wish}
+    if "since_id" in wish:
+        page["since_id"] = old
+
+    assert await poller.api.get(path, **page) == []
+    assert names(await post.ticks(new, seat=poller)) == ["stored"]
+    owed = (await post.person.get(f"/workspaces/{poller.id}/obligations", state="all"))["obligations"]
+    assert [each["activity_id"] for each in owed] == [old]
+    assert new in [row["id"] for row in await post.person.get(path, **page)]
+    assert new in [row["id"] for row in await poller.api.get(path, before_ts="2100-01-01T00:00:00Z", **wish_of(wish))]
+
+    stand(post, poller, Status.ONLINE)
+    assert [row["id"] for row in await poller.api.get(path, **page)][:1] == [new]
+
+
+def wish_of(wish: dict[str, Any]) -> dict[str, Any]:
+    """The same without a cursor."""
+    return {name: value for name, value in wish.items() if name != "since_id"} | {"type": "a2a_receive"}
+
+
 @requirement("M22", "M25")
 async def test_mail_for_a_hibernated_seat_asks_for_somebody_to_wake_it(post: Post) -> None:
     post.net.answers(URL, said("done"))

@@ -163,10 +163,10 @@ class InboxEdge:
                 rows = await self._claimed(call, lease, count, wait, wish)
             elif since_id is not None:
                 rows = await self._after(call, since_id, filters, count, wait)
+            elif call.is_own and filters.activity_type == RECEIVE:  # the first page of clients that keep a cursor
+                rows = await self._handing.read_newest(call.target.id, filters, count, wait=wait)
             else:
                 rows = await self._reader.newest(call.target.id, filters, count, wait=wait)
-                if call.is_own and filters.activity_type == RECEIVE:  # the first page of clients that keep a cursor
-                    rows = await self._handing.shown(call.target.id, rows)
         finally:
             self._counted.polls -= wait > 0
         if call.is_own and (lease is not None or since_id is not None):  # not who reads what it has had before

@@ -3,6 +3,7 @@
 Above: the edges. Below: settling, obligations, reader, rules, store.
 """
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from msgspec.structs import replace
@@ -111,26 +112,41 @@ class Handing(Settling):
         if known is not None and known.acked_seq < seq:
             await self.ack_cursor(workspace_id, seq, filters)
             known = await self._inbox(workspace_id)
-        if not filters.whole_inbox:
-            return await self.shown(
-                workspace_id, await self._reader.after(workspace_id, seq, filters, count, wait=wait)
-            )
-        start = await self._start_of(workspace_id, seq, known or Inbox())
-        if known is not None and known.requeued:
+        start = await self._start_of(workspace_id, seq, known or Inbox()) if filters.whole_inbox else seq
+        if known is not None and known.requeued and filters.whole_inbox:
             await self._store.run(self._on_inbox(workspace_id, partial(self._acking_shown, workspace_id, seq, start)))
 
-        async def look() -> Look[list[Shown]]:
+        async def behind() -> list[Shown]:
             nonlocal known
-            if self._org.living(workspace_id).status is Status.PAUSED:
-                return Look(None)
             inbox, known = known or await self._inbox(workspace_id), None
             again: list[Shown] = []
-            if inbox.requeued:
+            if inbox.requeued and filters.whole_inbox:
                 showing = partial(self._showing, workspace_id, start, count)
                 again = await self._store.run(self._on_inbox(workspace_id, showing))
             left = count - len(again)
             rows = await self._living_behind(workspace_id, inbox, start, filters, left) if left else []
-            return Look([*again, *rows] or None)
+            return [*again, *rows]
+
+        return await self._found(workspace_id, behind, wait)
+
+    async def read_newest(self, workspace_id: str, filters: Filters, count: int, *, wait: float = 0) -> list[Shown]:
+        """What an agent gets that will keep a cursor and has none yet: the newest messages, newest first, less those
+        that are dead. A look back, at one peer or before a time, is history: it tells all."""
+        if filters.peer_id is not None or filters.before is not None:
+            return await self.shown(workspace_id, await self._reader.newest(workspace_id, filters, count, wait=wait))
+
+        async def newest() -> list[Shown]:
+            rows = await self._reader.newest(workspace_id, filters, count)
+            return await self._living(workspace_id, await self._inbox(workspace_id), rows)
+
+        return await self._found(workspace_id, newest, wait)
+
+    async def _found(self, workspace_id: str, find: Callable[[], Awaitable[list[Shown]]], wait: float) -> list[Shown]:
+        """What is found for an agent, and so handed over; nothing as long as it is paused."""
+
+        async def look() -> Look[list[Shown]]:
+            is_paused = self._org.living(workspace_id).status is Status.PAUSED
+            return Look(None if is_paused else await find() or None)
 
         if wait <= 0:
             found = (await look()).found or []
@@ -220,12 +236,16 @@ class Handing(Settling):
         self, workspace_id: str, inbox: Inbox, seq: int, filters: Filters, count: int
     ) -> list[Shown]:
         while rows := await self._reader.after(workspace_id, seq, filters, count):
-            if not inbox.dead:
-                return rows
-            stretch = {"workspace_id": workspace_id, "first": rows[0].seq, "last": rows[-1].seq}
-            dead = {row[0] for row in await self._store.rows("dead_between", stretch)}
-            living = [row for row in rows if row.seq not in dead]
-            if living:
+            if living := await self._living(workspace_id, inbox, rows):
                 return living
             seq = rows[-1].seq
         return []
+
+    async def _living(self, workspace_id: str, inbox: Inbox, rows: list[Shown]) -> list[Shown]:
+        """Those of a page's rows that are not given up or discarded."""
+        if not inbox.dead or not rows:
+            return rows
+        ends = rows[0].seq, rows[-1].seq
+        stretch = {"workspace_id": workspace_id, "first": min(ends), "last": max(ends)}
+        dead = {row[0] for row in await self._store.rows("dead_between", stretch)}
+        return [row for row in rows if row.seq not in dead]
