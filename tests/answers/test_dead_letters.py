@@ -10,10 +10,10 @@ from tests.requirements import requirement
 from tests.running import Seat
 
 
-async def short_lived(office: Office, seat: Seat) -> str:
+async def short_lived(office: Office, seat: Seat, text: str = "quick") -> str:
     """A message that lives ten seconds."""
     path = f"/workspaces/{seat.id}/a2a"
-    message = {"role": "user", "parts": [{"kind": "text", "text": "quick"}]}
+    message = {"role": "user", "parts": [{"kind": "text", "text": text}]}
     params = {"message": message, "expires_in_seconds": 10}
     body = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": params}
     await office.person.call("POST", path, body=body, headers={"x-timeout": "0"})

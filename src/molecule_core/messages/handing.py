@@ -14,7 +14,7 @@ from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
 from molecule_core.messages.model import HANDED_OVER, REQUEST, Filters, Handout, Inbox, Place, Shown
 from molecule_core.messages.owing import Owing
-from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.reader import MessageReader, requeued_page
 from molecule_core.messages.settling import Settling, handout, inbox_of, requeued_of
 from molecule_core.messages.telling import Wish
 from molecule_core.messages.ticks import Statement, ticked
@@ -80,13 +80,14 @@ class Handing(Settling):
             return WriteSet([])
         inbox = yield from inbox_of(workspace_id)
         place = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "now": now}
-        found = (yield Read("requeued_rows", {**place, "count": count})) if inbox.requeued else []
-        if len(found) < count:
-            page = {"count": count - len(found), "page_bytes": self._limits.page_bytes}
-            found = [*found, *(yield Read("claimable", {**place, **page}))]
-        if not found:
+        page = {"count": count, "page_bytes": self._limits.page_bytes}
+        found = (yield Read("requeued_rows", {**place, **page})) if inbox.requeued else []
+        rows, page_bytes = requeued_page(found, self._limits.page_bytes)
+        if len(rows) < count and page_bytes > 0:
+            page = {"count": count - len(rows), "page_bytes": page_bytes}
+            rows += [Shown(*row) for row in (yield Read("claimable", {**place, **page}))]
+        if not rows:
             return WriteSet([])
-        rows = [Shown(*row) for row in found]
         places = [Place(row.seq, row.attempt or 0, row.inbound_no or 0) for row in rows]
         lease_until = now + lease_seconds * SECOND
         writes = [handout(workspace_id, seq, attempt, lease_until, None) for seq, attempt, _ in places]
@@ -119,12 +120,12 @@ class Handing(Settling):
         async def behind() -> list[Shown]:
             nonlocal known
             inbox, known = known or await self._inbox(workspace_id), None
-            again: list[Shown] = []
+            again, page_bytes = list[Shown](), self._limits.page_bytes
             if inbox.requeued and filters.whole_inbox:
                 showing = partial(self._showing, workspace_id, start, count)
-                again = await self._store.run(self._on_inbox(workspace_id, showing))
-            left = count - len(again)
-            rows = await self._living_behind(workspace_id, inbox, start, filters, left) if left else []
+                again, page_bytes = await self._store.run(self._on_inbox(workspace_id, showing))
+            left = count - len(again) if page_bytes > 0 else 0
+            rows = await self._living_behind(workspace_id, inbox, start, filters, left, page_bytes) if left else []
             return [*again, *rows]
 
         return await self._found(workspace_id, behind, wait)
@@ -214,13 +215,14 @@ class Handing(Settling):
         again = [each for each in again if start > shown[each.seq] or shown.get(seq) == shown[each.seq]]
         return (yield from self._acking(workspace_id, inbox, [], again))
 
-    def _showing(self, workspace_id: str, start: int, count: int) -> Decision[list[Shown]]:
+    def _showing(self, workspace_id: str, start: int, count: int) -> Decision[tuple[list[Shown], int]]:
+        """Letters that wait again, as the beginning of a page; and how many bytes it has left."""
         inbox, now = (yield from inbox_of(workspace_id)), self._clock.now()
-        wish = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "now": now, "count": count}
-        found = yield Read("requeued_rows", wish)
-        if not found:
-            return WriteSet([])
-        rows = [Shown(*row) for row in found]
+        page = {"count": count, "page_bytes": self._limits.page_bytes}
+        found = yield Read("requeued_rows", {"workspace_id": workspace_id, "seq": inbox.acked_seq, "now": now, **page})
+        rows, page_bytes = requeued_page(found, self._limits.page_bytes)
+        if not rows:
+            return WriteSet((rows, page_bytes))
         places = [Place(row.seq, row.attempt or 0, row.inbound_no or 0) for row in rows]
         writes: list[Statement] = [
             ("show_handout", {"workspace_id": workspace_id, "seq": each.seq, "attempt": each.attempt, "cursor": start})
@@ -230,12 +232,13 @@ class Handing(Settling):
         seat = self._org.living(workspace_id)
         rows, owed = yield from self._owing.handed_over(seat, rows, now, None)
         rings = (org_key(seat.org_id), *owed.rings)
-        return WriteSet(rows, [*writes, *noted, *owed.writes], told, rings, owed.then, facts=[*owed.facts])
+        every = [*writes, *noted, *owed.writes]
+        return WriteSet((rows, page_bytes), every, told, rings, owed.then, facts=[*owed.facts])
 
     async def _living_behind(
-        self, workspace_id: str, inbox: Inbox, seq: int, filters: Filters, count: int
+        self, workspace_id: str, inbox: Inbox, seq: int, filters: Filters, count: int, page_bytes: int
     ) -> list[Shown]:
-        while rows := await self._reader.after(workspace_id, seq, filters, count):
+        while rows := await self._reader.after(workspace_id, seq, filters, count, page_bytes=page_bytes):
             if living := await self._living(workspace_id, inbox, rows):
                 return living
             seq = rows[-1].seq

@@ -273,13 +273,19 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.seq > :f
 ORDER BY r.seq LIMIT :count;
 
 -- name: requeued_rows
--- dead letters before the floor that wait again and that nobody holds, as `claimable` tells them
+-- dead letters before the floor that wait again and that nobody holds, as `claimable` tells them, with the bytes up to each
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
-    a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no, h.attempt + 1
-FROM handouts h JOIN activities a ON a.workspace_id = h.workspace_id AND a.seq = h.seq
-WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND h.seq <= :seq AND h.lease_until <= :now
-ORDER BY h.seq LIMIT :count;
+    a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no, w.attempt + 1, w.upto
+FROM (
+    SELECT p.seq, p.attempt, p.size, CAST(sum(p.size) OVER (ORDER BY p.seq) AS BIGINT) AS upto FROM (
+        SELECT h.seq, h.attempt, r.size
+        FROM handouts h JOIN activities r ON r.workspace_id = h.workspace_id AND r.seq = h.seq
+        WHERE h.workspace_id = :workspace_id AND h.requeued = 1 AND h.seq <= :seq AND h.lease_until <= :now
+        ORDER BY h.seq LIMIT :count
+    ) p
+) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
+WHERE w.upto - w.size < :page_bytes ORDER BY a.seq;
 
 -- name: requeued_handouts
 -- all rows of an inbox that wait again

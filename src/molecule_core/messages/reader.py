@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from molecule_core.ground.clock import others_first, rfc3339
 from molecule_core.ground.limits import Limits
@@ -58,29 +59,47 @@ class MessageReader:
         page = self._page(workspace_id, filters, count)
         return await self._waiting(workspace_id, partial(self._shown, "activity_newest", page), wait)
 
-    async def after(self, workspace_id: str, seq: int, filters: Filters, count: int, *, wait: float = 0) -> list[Shown]:
-        """The rows behind a number that match, oldest first; waits so many seconds for a first one."""
+    async def after(
+        self,
+        workspace_id: str,
+        seq: int,
+        filters: Filters,
+        count: int,
+        *,
+        wait: float = 0,
+        page_bytes: int | None = None,
+    ) -> list[Shown]:
+        """The rows behind a number that match, oldest first; waits so many seconds for a first one. `page_bytes`: how
+        many a page has left; None: it is a whole one."""
+        if page_bytes is None:
+            page_bytes = self._limits.page_bytes
         if filters.activity_type == RECEIVE and filters.whole_inbox:
-            return await self._waiting(workspace_id, partial(self._inbox_behind, workspace_id, seq, count), wait)
-        page = {**self._page(workspace_id, filters, count), "seq": seq}
+            behind = partial(self._inbox_behind, workspace_id, seq, count, page_bytes)
+            return await self._waiting(workspace_id, behind, wait)
+        page = {**self._page(workspace_id, filters, count), "page_bytes": page_bytes, "seq": seq}
         return await self._waiting(workspace_id, partial(self._shown, "activity_after", page), wait)
 
     async def waiting(self, workspace_id: str, count: int, now: int) -> list[Shown]:
         """Messages that nobody has handled at this time, whoever holds them, oldest first."""
         states = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
         inbox = Inbox(*states[0]) if states else Inbox()
-        page = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "count": count}
-        again = await self._store.rows("requeued_rows", {**page, "now": _ALL_LEASES}) if inbox.requeued else []
-        rows = await self._store.rows("waiting_rows", {**page, "now": now, "page_bytes": self._limits.page_bytes})
-        before = [(*row[:-1], row[-1] - 1 or None) for row in again]  # told with the attempt that would be the next
-        return [Shown(*row) for row in (*before, *rows)][:count]
+        page_bytes = self._limits.page_bytes
+        page = {"workspace_id": workspace_id, "seq": inbox.acked_seq, "count": count, "page_bytes": page_bytes}
+        found = await self._store.rows("requeued_rows", {**page, "now": _ALL_LEASES}) if inbox.requeued else []
+        again, page_bytes = requeued_page(found, page_bytes)
+        # Told with the attempt that would be the next.
+        before = [replace(row, attempt=(row.attempt or 0) - 1 or None) for row in again]
+        if page_bytes <= 0:
+            return before
+        rows = await self._store.rows("waiting_rows", {**page, "now": now, "page_bytes": page_bytes})
+        return [*before, *(Shown(*row) for row in rows)][:count]
 
-    async def _inbox_behind(self, workspace_id: str, seq: int, count: int) -> list[Shown]:
+    async def _inbox_behind(self, workspace_id: str, seq: int, count: int, page_bytes: int) -> list[Shown]:
         """The usual poll: when it finds nothing it has cost one look into memory, or one into an index."""
         if self._ends_at(workspace_id, seq):
             return []
         behind = {"workspace_id": workspace_id, "seq": seq, "count": count}
-        last = _last_of_page(await self._store.rows("inbox_sizes", behind), self._limits.page_bytes)
+        last = _last_of_page(await self._store.rows("inbox_sizes", behind), page_bytes)
         return [] if last is None else await self._shown("inbox_rows", {**behind, "last": last})
 
     async def _shown(self, query: str, params: dict[str, object]) -> list[Shown]:
@@ -332,6 +351,11 @@ class ChainReader:
 def chain_of(row: Row) -> Chain:
     """A row of the table as a chain."""
     return Chain(**dict(zip(Chain.__struct_fields__, row, strict=True)))
+
+
+def requeued_page(found: Sequence[Row], page_bytes: int) -> tuple[list[Shown], int]:
+    """Letters that wait again, as `requeued_rows` tells them; and how many bytes they leave of a page."""
+    return [Shown(*row[:-1]) for row in found], page_bytes - (found[-1][-1] if found else 0)
 
 
 def _last_of_page(sizes: Sequence[Sequence[int]], most_bytes: int) -> int | None:
