@@ -281,3 +281,29 @@ def test_the_model_finds_out_a_hand_that_forgets_one_thing(
         monkeypatch.setitem(world.store._queries, query, Query(query, text.replace(*by), "sqlite"))
         with pytest.raises(AssertionError):
             _story(world)
+
+
+@requirement("M28")
+def test_a_timer_that_the_watch_takes_away_is_not_believed_to_stand(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the watch looks after what is due, another message is handed over, and all that is owed is answered."""
+    machine = ObligationMachine(world)
+    machine.ask(2)
+    machine.take(1)
+    world.run(world.clock.advance(_REPLY_SECONDS + 1))
+    silence, looks_after = machine.hands.silence, machine.hands.silence._look_after
+
+    async def meanwhile(workspace_id: str, due: list[Obligation]) -> bool:
+        await world.send(machine.own, draft_of(None, "a question of weight", None))
+        await world.handing.claim(machine.own, lease_seconds=5, count=1)
+        for _ in range(2):
+            await world.writer.notify(machine.own, Line([{"kind": "text", "text": "an answer of weight"}], None, {}))
+        return await looks_after(workspace_id, due)
+
+    monkeypatch.setattr(silence, "_look_after", meanwhile)
+    world.run(silence.on_due(machine.own))
+    assert machine.own not in {key for _, key, _ in world.rows("next_timers", count=1000)}
+    world.run(world.send(machine.own, draft_of(None, "a question of weight", None)))
+    world.run(world.handing.claim(machine.own, lease_seconds=5, count=1))
+    assert machine.own in {key for _, key, _ in world.rows("next_timers", count=1000)}

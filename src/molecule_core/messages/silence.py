@@ -119,7 +119,8 @@ class Silence:
         seat = self._org.workspace(workspace_id)
         if seat is None or seat.removed:
             return WriteSet(None, [no_timer(SILENCE, workspace_id)])
-        written: WriteSet[None] = WriteSet(None, [])
+        # Of what was handed over since it rang, the timer that rang was thought to stand still: it does not any more.
+        written: WriteSet[None] = WriteSet(None, [], then=partial(self._owing.rang, workspace_id))
         inbox = yield from inbox_of(workspace_id)
         vain = (yield Read("vain_reminders", {"workspace_id": workspace_id})) if inbox.requeued else []
         now, is_pushed = self._clock.now(), seat.delivery_mode == PUSH
