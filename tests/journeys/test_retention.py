@@ -245,6 +245,28 @@ async def test_spent_credentials_go_and_those_that_open_something_stay(ground: G
     assert (await ground.round())["tokens of persons"] == 1
 
 
+@requirement("M20", "M7")
+async def test_tokens_that_were_rotated_out_and_invitations_that_let_nobody_in_go(ground: Ground) -> None:
+    """A token that is in use stays, and so does that of a removed workspace, which says that it is gone."""
+    server = ground.server
+    org = server.server.registry.orgs()[0].id
+    seat, gone = await server.seat("Ops"), await server.seat("Gone")
+    for name in ("Ada", "Ben"):
+        await server.admin.post(f"/orgs/{org}/invitations", {"name": name, "role": "viewer"})
+    answer = await server.admin.post(f"/workspaces/{seat.id}/external/rotate", {"grace_seconds": 60})
+    fresh = server.api(answer["connection"]["auth_token"])
+    await remove(server.admin, gone)
+    await ground.clock.advance(DAY_SECONDS)
+    counts = await ground.round()
+    assert (counts.get("tokens of workspaces", 0), counts.get("invitations", 0)) == (0, 0)
+    await ground.clock.advance(30 * DAY_SECONDS)
+    counts = await ground.round()
+    assert (counts["tokens of workspaces"], counts["invitations"]) == (1, 2)
+    assert await ground.seen("SELECT count(*) FROM invitations") == [(0,)]
+    assert await fresh.claim(seat.id, wait=0) == []
+    assert [(await refused(each.api.claim(each.id, wait=0))).status for each in (seat, gone)] == [401, 410]
+
+
 # -- who watches -------------------------------------------------------------------------------------------------------
 
 

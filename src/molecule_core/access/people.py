@@ -126,8 +126,10 @@ class PeopleWriter:
 
         def decide() -> Decision[Login]:
             now = self._clock.now()
-            row = (yield Read("invitation_by_hash", used))[0]
-            invitation, ended_at = Invitation(*row[:-1]), row[-1]
+            rows = yield Read("invitation_by_hash", used)
+            if not rows:
+                raise InvalidLogin
+            invitation, ended_at = Invitation(*rows[0][:-1]), rows[0][-1]
             if ended_at is not None or invitation.expires_at <= now:
                 raise InvalidLogin
             person = Person(self._ids.new(), invitation.org_id, invitation.name, invitation.role, now)

@@ -11,11 +11,12 @@ _KINDS = (
     ("sessions", "spent_sessions", "forget_session"),
     ("tokens of persons", "spent_person_tokens", "forget_person_token"),
     ("tokens of workspaces", "spent_workspace_tokens", "forget_workspace_token"),
+    ("invitations", "spent_invitations", "forget_invitation"),
 )
 
 
 class AccessPruning(Prunes):
-    """The part of login links, sessions and tokens that were used, ended, revoked or expired before the time."""
+    """The part of login links, sessions, tokens and invitations that were used, ended, revoked or expired by then."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

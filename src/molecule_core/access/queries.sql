@@ -149,10 +149,20 @@ WHERE hash > :hash AND (expires_at < :before OR revoked_at < :before) ORDER BY h
 DELETE FROM person_tokens WHERE hash = :hash;
 
 -- name: spent_workspace_tokens
--- tokens that were revoked before a time, in order of their hashes
-SELECT hash FROM workspace_tokens WHERE hash > :hash AND revoked_at < :before ORDER BY hash LIMIT :count;
+-- tokens that were revoked or rotated out before a time, in order of their hashes
+SELECT hash FROM workspace_tokens
+WHERE hash > :hash AND (revoked_at < :before OR expires_at < :before) ORDER BY hash LIMIT :count;
 
 -- name: forget_workspace_token
 -- a token that opens nothing any more
 -- mirrored: nothing, what it stands for ended long before
 DELETE FROM workspace_tokens WHERE hash = :hash;
+
+-- name: spent_invitations
+-- invitations that were used, withdrawn or too old before a time, in order of their hashes
+SELECT hash FROM invitations
+WHERE hash > :hash AND (expires_at < :before OR ended_at < :before) ORDER BY hash LIMIT :count;
+
+-- name: forget_invitation
+-- an invitation that lets nobody in any more
+DELETE FROM invitations WHERE hash = :hash;
