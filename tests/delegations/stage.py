@@ -216,7 +216,7 @@ class Stage:
             return row.id, *said
         state = [(*each[4:-1],) for each in await self.store.rows("message_state", {"id": row.id})]
         owed = [(*each[2:21], *each[22:]) for each in await self.store.rows("obligation", place)]
-        wish = {"workspace_id": row.workspace_id, "no": row.inbound_no, "widest": 1000}
+        wish = {"workspace_id": row.workspace_id, "no": row.inbound_no, "widest": 1000, "most": 1000}
         ticks = sorted(repr(tuple(each)) for each in await self.store.rows("handovers_of", wish))
         return row.id, *said, row.cause_id, state, owed, ticks
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from molecule_core.messages import rules
 from molecule_core.org.model import Status
 from tests.delivery.agents import said
 from tests.delivery.conftest import URL, Post
@@ -147,8 +148,31 @@ async def test_a_range_is_one_note_and_one_event(post: Post) -> None:
     told = [fact for fact in facts if fact[1] == "MESSAGE_TICK"]
     assert len(told) == 2
     assert '"first_seq":1,"last_seq":50' in told[0][8]
-    notes = await store.rows("handovers_of", {"workspace_id": poller.id, "no": 25, "widest": 512})
+    notes = await store.rows("handovers_of", {"workspace_id": poller.id, "no": 25, "widest": 512, "most": 9})
     assert sorted(note[0] for note in notes) == ["acked", "handed_over"]
+
+
+@requirement("M25")
+async def test_of_many_hand_overs_the_first_and_the_newest_are_told(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that is never acknowledged is handed over for ever; all else that became of it is told too."""
+    monkeypatch.setattr(rules, "MOST_HAND_OVERS", 2)
+    poller = await post.server.seat("Poller")
+    asked = (await post.say("hi", to=poller))["activity_id"]
+    row: dict[str, Any] = {}
+    for _ in range(5):
+        (row,) = await poller.api.claim(poller.id, wait=0)
+        claims = [{"activity_id": asked, "attempt": row["attempt"]}]
+        await poller.api.post(f"/workspaces/{poller.id}/activity/release", {"claims": claims})
+    await poller.api.ack(poller.id, row)
+
+    ticks = (await post.ticks(asked, seat=poller))["ticks"]
+    assert [(tick["tick"], tick.get("attempt")) for tick in ticks] == [
+        ("stored", None),
+        *(("handed_over", attempt) for attempt in (1, 4, 5)),
+        ("acked", 5),
+    ]
 
 
 @requirement("M25", "M2")

@@ -315,9 +315,14 @@ INSERT INTO handovers (workspace_id, first_no, last_no, tick, attempt, at, reaso
 VALUES (:workspace_id, :first_no, :last_no, :tick, :attempt, :at, :reason);
 
 -- name: handovers_of
--- what became of one place of an inbox; no range is wider than `widest`
-SELECT tick, at, attempt, reason FROM handovers
-WHERE workspace_id = :workspace_id AND first_no <= :no AND first_no > :no - :widest AND last_no >= :no
+-- what became of one place of an inbox: of its hand-overs the first and so many of the newest; no range is wider than `widest`
+SELECT tick, at, attempt, reason FROM (
+    SELECT tick, at, attempt, reason,
+        row_number() OVER (PARTITION BY tick ORDER BY at, attempt) AS place, count(*) OVER (PARTITION BY tick) AS found
+    FROM handovers
+    WHERE workspace_id = :workspace_id AND first_no <= :no AND first_no > :no - :widest AND last_no >= :no
+) h
+WHERE tick <> 'handed_over' OR place = 1 OR place > found - :most
 ORDER BY at, attempt;
 
 -- name: message_state

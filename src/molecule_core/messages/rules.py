@@ -56,6 +56,8 @@ _UNDER_WAY = ("submitted", "queued", "working", "input-required", "auth-required
 _NO = ("failed", "rejected", "canceled")
 WIDEST = 512
 """Places of an inbox that one note of what became of it covers at most."""
+MOST_HAND_OVERS = 100
+"""Hand-overs of one message that are told beside its first: what nobody acks is handed over for ever."""
 
 
 def content_hash(workspace_id: str, draft: Draft) -> str:

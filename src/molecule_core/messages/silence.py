@@ -204,7 +204,7 @@ def _obligation(row: Any) -> Obligation:
 
 def _attempts_of(owed: Obligation) -> Generator[Step, Any, int]:
     """How often a message was handed out whose hand-outs need not be known any more: it was handled."""
-    wish = {"workspace_id": owed.workspace_id, "no": owed.inbound_no, "widest": rules.WIDEST}
+    wish = {"workspace_id": owed.workspace_id, "no": owed.inbound_no, "widest": rules.WIDEST, "most": 1}
     rows = yield Read("handovers_of", wish)
     return max((Happened(*row).attempt for row in rows), default=0)
 

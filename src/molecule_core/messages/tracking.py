@@ -87,8 +87,8 @@ class Tracking:
         return Ticks(state.id, state.workspace_id, state.source_id, ticks, stuck)
 
     async def _happened(self, state: MessageState) -> list[Happened]:
-        wish = {"workspace_id": state.workspace_id, "no": state.no, "widest": rules.WIDEST}
-        rows = await self._store.rows("handovers_of", wish)
+        most = {"widest": rules.WIDEST, "most": rules.MOST_HAND_OVERS}
+        rows = await self._store.rows("handovers_of", {"workspace_id": state.workspace_id, "no": state.no, **most})
         return rules.in_order(state, [Happened(*row) for row in rows])
 
     async def _stuck(self, state: MessageState) -> str | None:
