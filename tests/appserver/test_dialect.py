@@ -293,3 +293,36 @@ async def test_what_is_no_request_is_refused_and_the_connection_goes_on(house: H
                 await bounded(one.connection.recv())
         except ConnectionClosed:
             assert one.connection.close_code == 1009
+
+
+@requirement("TH13", "S14")
+async def test_what_began_many_full_pages_before_is_told_in_full_and_turns_are_read_page_by_page(
+    tmp_path: Path,
+) -> None:
+    limits = replace(UNHURRIED, thread_event_bytes=200, page_bytes=2500)
+    async with running("sqlite", str(tmp_path / "store.db"), tmp_path, limits=limits) as server:
+        ops = await server.seat("Ops")
+        wish = {"base_instructions": BASE, "input": "Go"}
+        thread = await ops.api.post(f"/workspaces/{ops.id}/threads", wish)
+        driver = Engine(ops.api, thread)
+        await driver.claim()
+        await driver.begin()
+        texts = [f"{number} {'t' * 1000}" for number in range(8)]
+        await driver.adds(*map(said, texts[:4]))
+        await driver.adds({"type": "tool_call", "call_id": "c", "tool": "look", "arguments": {"at": 1}})
+        await driver.adds(*map(said, texts[4:]))
+        async with client(server, ops.token) as one:
+            await one.begins(threads=[thread["thread_id"]])
+            await driver.adds({"type": "tool_output", "call_id": "c", "text": "s" * 1000})
+            looked = (await one.hears("item/completed"))["item"]
+            assert (looked["tool"], looked["arguments"]) == ("look", {"at": 1})
+            found, after = list[str](), None
+            while True:
+                read = await one.does("thread/read", threadId=thread["thread_id"], includeTurns=True, after=after)
+                items = [item for turn in read["thread"]["turns"] for item in turn["items"]]
+                assert len(items) <= 5
+                found += [item["text"] for item in items if item["type"] == "agentMessage"]
+                after = read["nextAfter"]
+                if after is None:
+                    break
+            assert found == texts

@@ -30,7 +30,8 @@ async def _rows(server: Running) -> list[Thread]:
     found = []
     for seat in server.server.registry.workspaces():
         wish = {"workspace_id": seat.id, "state": None, "is_open": None, "before_at": 1 << 61, "before_id": ""}
-        found += [Thread.of(row) for row in await store.rows("threads_of_workspace", {**wish, "count": 1000})]
+        page = {"count": 1000, "page_bytes": 1 << 40}
+        found += [Thread.of(row[:-1]) for row in await store.rows("threads_of_workspace", {**wish, **page})]
     return found
 
 

@@ -23,7 +23,7 @@ async def at_work(house: House, seat: Seat) -> tuple[Item, Engine]:
 
 async def letters(house: House, thread: Item) -> list[tuple[str, str, str]]:
     """The letters to a thread: who wrote each, its words, and how it stands."""
-    wish = {"root_id": thread["root_id"], "workspace_id": None, "count": 99}
+    wish = {"root_id": thread["root_id"], "workspace_id": None, "count": 99, "text_most": 99}
     rows = await house.server.server.store.rows("thread_mail_of_tree", wish)
     own = sorted((row for row in rows if row[1] == thread["thread_id"]), key=lambda row: int(row[4]))
     return [(row[3], row[7], row[9]) for row in own]

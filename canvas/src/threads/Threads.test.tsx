@@ -71,6 +71,24 @@ test("what is heard is shown at once; what was missed, or was too large to tell,
   expect(words().at(-1)).toBe("five");
 });
 
+test("pages that long lines fill are followed by the next, to the end and to the beginning", async () => {
+  const lines = Array.from({ length: 330 }, (_, at) => line(at + 1, `said ${at + 1}`));
+  const { made, asked } = opened(lines, (path) => {
+    const [after, limit] = ["after", "limit"].map((name) => Number(new RegExp(`[?&]${name}=(\\d+)`).exec(path)?.[1]));
+    if (after === undefined || limit === undefined || Number.isNaN(after)) return undefined;
+    const end = Math.min(after + Math.min(limit, 9), lines.length);
+    return { items: lines.slice(after, end), reached_end: end === lines.length };
+  });
+  made.show(<ThreadView id="t1" tab="said" />);
+  for (let pages = 0; pages < 30; pages += 1) await settled();
+  expect(words()).toEqual(lines.slice(130).map((_, at) => `said ${at + 131}`));
+  asked.length = 0;
+  fireEvent.click(screen.getByRole("button", { name: "Show earlier lines" }));
+  for (let pages = 0; pages < 20; pages += 1) await settled();
+  expect(words()).toEqual(lines.map((_, at) => `said ${at + 1}`));
+  expect(asked).toHaveLength(15);
+});
+
 test("input that has no answer stays, and is sent again as the same input", async () => {
   const bodies: Item[] = [];
   const { made } = opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new NoAnswer("The server did not answer.") : undefined));

@@ -5,7 +5,7 @@ import { useDesk } from "../app";
 import { useAsked } from "../instructions/useAsked";
 import type { Api } from "../live/api";
 import { createStore, useStored, type Store } from "../state/store";
-import type { CollabPage, EntryPage, ThreadPage, TreeView } from "../wire";
+import type { CollabPage, EntryItem, EntryPage, ThreadPage, TreeView } from "../wire";
 import { heard, isWhole, lastOf, NOTHING, withCollab, withLines, withThreads, type Known, type Scope } from "./fold";
 import { useOneAtATime } from "./useOneAtATime";
 
@@ -42,8 +42,8 @@ export function useKnown(scope: Scope, read: (book: Store<Known>) => Promise<voi
 }
 
 const PAGE = 200;
-/** More is not read at once; the rest is at a press of a button. */
-const MOST_PAGES = 20;
+/** More lines are not read at once. Pages are not counted: one ends early where long lines fill it. */
+const MOST_LINES = 20 * PAGE;
 
 export function pathOf(threadId: string, what = ""): string {
   return `/threads/${encodeURIComponent(threadId)}${what}`;
@@ -60,23 +60,27 @@ export async function readTree(api: Api, threadId: string, book: Store<Known>): 
 
 async function readLines(api: Api, threadId: string, book: Store<Known>, from: number): Promise<void> {
   let after = from;
-  for (let pages = 0; pages < MOST_PAGES; pages += 1) {
+  while (after - from < MOST_LINES) {
     const page = await api.ask<EntryPage>("GET", pathOf(threadId, `/items?after=${after}&limit=${PAGE}`));
     book.update((known) => withLines(known, threadId, { after, lines: page.items }));
     const log = book.get().logs.get(threadId);
     if (page.reached_end && (log === undefined || isWhole(log))) return;
-    after = page.items.at(-1)?.ordinal ?? after;
+    after = page.items.at(-1)?.ordinal ?? from + MOST_LINES;
     if (page.reached_end) return;
   }
 }
 
-/** Reads the page before what is there. */
+/** Reads the lines before what is there, in as many pages as their length takes; shown once they touch it. */
 export async function readEarlier(api: Api, threadId: string, book: Store<Known>): Promise<void> {
   const before = book.get().logs.get(threadId)?.from ?? 0;
-  const after = Math.max(0, before - PAGE);
-  if (before === 0) return;
-  const page = await api.ask<EntryPage>("GET", pathOf(threadId, `/items?after=${after}&limit=${before - after}`));
-  book.update((known) => withLines(known, threadId, { after, lines: page.items }));
+  const from = Math.max(0, before - PAGE);
+  const lines: EntryItem[] = [];
+  for (let after = from; after < before; after = lines.at(-1)?.ordinal ?? before) {
+    const page = await api.ask<EntryPage>("GET", pathOf(threadId, `/items?after=${after}&limit=${before - after}`));
+    if (page.items.length === 0) break;
+    lines.push(...page.items);
+  }
+  if (before > 0) book.update((known) => withLines(known, threadId, { after: from, lines }));
 }
 
 const THREADS = 50;

@@ -6,7 +6,7 @@ Above: `edges/conversing.py`. Below: `edges/websocket.py`, `edges/live.py`; the 
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -350,29 +350,26 @@ class AppSocket(Socket):
         if line is None:
             return []
         if self._fold.lacks(line):
-            for each in await self._read(line.thread_id, line.ordinal - 1, self._call.limits.thread_rows):
+            async for each in self._read(line.thread_id, line.ordinal - 1, self._call.limits.thread_rows):
                 self._fold.tell(each)
         return self._fold.tell(line)
 
     async def _line(self, news: _News, at: str) -> LogLine | None:
         """The line of an event; None if it was large, and retention has taken it since."""
         if bytes(news.entry) == _LARGE:
-            found = await self._read(news.thread_id, news.ordinal, 1)
+            found = [each async for each in self._read(news.thread_id, news.ordinal, 1)]
             return found[0] if found else None
         entry = entry_of(bytes(news.entry).decode())
         return LogLine(news.thread_id, news.ordinal, news.turn_id, millis(at), entry)
 
-    async def _read(self, thread_id: str, upto: int, count: int) -> list[LogLine]:
-        """The last lines of a log up to an ordinal, of a thread that this client was told of."""
-        thread = await self._reader.find(thread_id)
-        if thread is None:
-            return []
-        after = max(0, upto - count)
-        found = await self._reader.entries(thread, after, upto - after)
-        return [
-            LogLine(thread_id, each.ordinal, each.turn_id, millis(each.at), entry_of(bytes(each.entry).decode()))
-            for each in found
-        ]
+    async def _read(self, thread_id: str, upto: int, count: int) -> AsyncIterator[LogLine]:
+        """The last lines of a log up to an ordinal, of a thread that this client was told of, page by page."""
+        thread, after = await self._reader.find(thread_id), max(0, upto - count)
+        while thread is not None and after < upto:
+            found = (await self._reader.entries(thread, after, upto - after)).items
+            for each in found:
+                yield LogLine.of(thread_id, each)
+            after = found[-1].ordinal if found else upto
 
     # -- to the client -------------------------------------------------------------------------------------------------
 

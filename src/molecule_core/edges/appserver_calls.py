@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from molecule_core.access.model import Kind
 from molecule_core.edges.app import Wish, refusal
-from molecule_core.edges.appserver_items import LogLine, millis, thread_of, turns_in
+from molecule_core.edges.appserver_items import LogLine, thread_of, turns_in
 from molecule_core.edges.routes import Answer, Call
 from molecule_core.ground.errors import InvalidField, MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
@@ -21,7 +21,6 @@ from molecule_core.ground.text import is_client_id
 from molecule_core.wire import appserver as app
 from molecule_core.wire import strictjson
 from molecule_core.wire.approvals import ApprovalItem, ApprovalPage
-from molecule_core.wire.threadlog import entry_of
 from molecule_core.wire.threads import EntryPage, ThreadItem, ThreadPage, ThreadView, TurnTaken
 
 T = TypeVar("T")
@@ -184,12 +183,7 @@ class Dialect:
         if given.include_turns:
             path = f"{_thread(call, given.thread_id)}/items"
             page = await self._ask(call, EntryPage, "GET", path, after=given.after, limit=given.limit)
-            lines = [
-                LogLine(
-                    view.thread_id, each.ordinal, each.turn_id, millis(each.at), entry_of(bytes(each.entry).decode())
-                )
-                for each in page.items
-            ]
+            lines = [LogLine.of(view.thread_id, each) for each in page.items]
             turns, after = turns_in(lines), None if page.reached_end else lines[-1].ordinal
         return Done({**_shown(view), "thread": thread_of(view, turns), "nextAfter": after})
 

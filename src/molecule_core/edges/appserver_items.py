@@ -44,6 +44,11 @@ class LogLine(NamedTuple):
         """What the line is called everywhere."""
         return f"{self.thread_id}.{self.ordinal}"
 
+    @classmethod
+    def of(cls, thread_id: str, item: log.EntryItem) -> "LogLine":
+        """A line of a thread as it is read."""
+        return cls(thread_id, item.ordinal, item.turn_id, millis(item.at), log.entry_of(bytes(item.entry).decode()))
+
 
 class Told(NamedTuple):
     """A notification without its cursor."""

@@ -236,7 +236,7 @@ class ThreadEdge:
 
     async def every(self, call: Call) -> Answer:
         """Newest first. `state`: a status, open or closed; `parent` and `ancestor`: those below this thread;
-        `before` (a thread_id) pages back."""
+        `before` (a thread_id) pages back. A page ends early where what they answered fills it (`page_bytes`)."""
         query = call.query()
         state, place = plain_text(query, "state"), plain_text(query, "before")
         if state is not None and state not in STATES:
@@ -247,8 +247,8 @@ class ThreadEdge:
         most = self._limits.thread_rows
         count = whole_number(query, "limit", least=1, most=most) or most
         before = None if place is None else await self._own(call, place)
-        rows = await self._reader.of_workspace(call.target.id, state, before, count + 1)
-        return json_answer(ThreadPage(await self._reader.items(rows[:count]), len(rows) <= count))
+        rows, is_end = await self._reader.of_workspace(call.target.id, state, before, count)
+        return json_answer(ThreadPage(await self._reader.items(rows), is_end))
 
     async def _own(self, call: Call, thread_id: str) -> Thread:
         """A thread of the workspace. Raises NotFound, also for one of others."""
@@ -275,13 +275,13 @@ class ThreadEdge:
         return json_answer(await self._reader.view(await self._found.seen(call)))
 
     async def items(self, call: Call) -> Answer:
-        """The log, oldest first, behind the ordinal `after`."""
+        """The log, oldest first, behind the ordinal `after`. A page ends early where its lines fill it
+        (`page_bytes`)."""
         query, thread = call.query(), await self._found.seen(call)
         most = self._limits.thread_rows
         count = whole_number(query, "limit", least=1, most=most) or most
         after = whole_number(query, "after", least=0) or 0
-        lines = await self._reader.entries(thread, after, count + 1)
-        return json_answer(EntryPage(lines[:count], len(lines) <= count))
+        return json_answer(await self._reader.entries(thread, after, count))
 
     async def sight(self, call: Call) -> Answer:
         """What the model will see: every item with its origin, version and tokens."""
@@ -294,7 +294,7 @@ class ThreadEdge:
 
     async def collab(self, call: Call) -> Answer:
         """What the agents of its tree asked and wrote each other last, with receipts: those that the caller may read,
-        and letters to and from them."""
+        and letters to and from them. No more calls than fill a page (`page_bytes`)."""
         thread = await self._found.seen(call)
         return json_answer(await self._reader.collab(thread.root_id, await self._found.only(call, thread)))
 

@@ -61,7 +61,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     expand_most: Annotated[Count, Meta(description="workspaces that one expand makes")] = 100
     page_rows: Annotated[Count, Meta(description="rows in one page of activity")] = 500
     page_bytes: Annotated[
-        Count, Meta(description="bodies and drafts in one page; it ends early and has at least one row")
+        Count, Meta(description="bodies, drafts and lines of logs in one page; it ends early and has at least one row")
     ] = 4 << 20
     history_rows: Annotated[Count, Meta(description="messages in one page of chat history")] = 1000
     wait_seconds: Annotated[Count, Meta(description="a long-poll is held at most so long")] = 25

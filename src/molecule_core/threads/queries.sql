@@ -40,17 +40,27 @@ UPDATE threads SET
 WHERE thread_id = :thread_id;
 
 -- name: threads_of_workspace
--- the threads of a workspace, newest first, before one of them
-SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
-    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
-    base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
-    ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
-    turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
-FROM threads
-WHERE workspace_id = :workspace_id AND (CAST(:state AS TEXT) IS NULL OR status = :state)
-    AND (CAST(:is_open AS BIGINT) IS NULL OR open = :is_open)
-    AND (created_at < :before_at OR (created_at = :before_at AND thread_id < :before_id))
-ORDER BY created_at DESC, thread_id DESC LIMIT :count;
+-- the threads of a workspace, newest first, before one of them, at most so many threads and bytes of what they show but at least one; and how many there were without regard to bytes
+SELECT t.thread_id, t.org_id, t.workspace_id, t.root_id, t.root_workspace_id, t.parent_id, t.requester_id, t.fork_id, t.fork_at,
+    t.fork_since, t.path, t.task_name, t.nickname, t.role, t.kind, t.call_id, t.wake, t.model, t.effort, t.tools,
+    t.permissions, t.base_thread, t.base_version, t.base_sha, t.base_item, t.base_from, t.base_bytes, t.base_tokens,
+    t.developer, t.context, t.status, t.message, t.ends, t.end_status, t.end_message, t.turn_id, t.queue, t.open,
+    t.turns, t.closed, t.flags, t.waits, t.heard, t.tokens, t.turn_tokens, t.last_ordinal, t.created_at, t.updated_at,
+    t.generation, t.owner, t.owner_until, t.seen, t.revision, w.found
+FROM (
+    SELECT p.thread_id, count(*) OVER () AS found,
+        sum(p.size) OVER (ORDER BY p.created_at DESC, p.thread_id DESC) - p.size AS preceding
+    FROM (
+        SELECT thread_id, created_at,
+            coalesce(octet_length(message), 0) + octet_length(tools) + octet_length(permissions) AS size
+        FROM threads
+        WHERE workspace_id = :workspace_id AND (CAST(:state AS TEXT) IS NULL OR status = :state)
+            AND (CAST(:is_open AS BIGINT) IS NULL OR open = :is_open)
+            AND (created_at < :before_at OR (created_at = :before_at AND thread_id < :before_id))
+        ORDER BY created_at DESC, thread_id DESC LIMIT :count
+    ) p
+) w JOIN threads t ON t.thread_id = w.thread_id
+WHERE w.preceding < :page_bytes ORDER BY t.created_at DESC, t.thread_id DESC;
 
 -- name: threads_of_tree
 -- all threads of a tree, oldest first
@@ -58,6 +68,15 @@ SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, r
     fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
     base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, message,
     ends, end_status, end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
+    turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
+FROM threads WHERE root_id = :root_id ORDER BY created_at, thread_id;
+
+-- name: threads_of_tree_unsaid
+-- the same without what they answered
+SELECT thread_id, org_id, workspace_id, root_id, root_workspace_id, parent_id, requester_id, fork_id, fork_at,
+    fork_since, path, task_name, nickname, role, kind, call_id, wake, model, effort, tools, permissions, base_thread,
+    base_version, base_sha, base_item, base_from, base_bytes, base_tokens, developer, context, status, NULL AS message,
+    ends, end_status, NULL AS end_message, turn_id, queue, open, turns, closed, flags, waits, heard, tokens,
     turn_tokens, last_ordinal, created_at, updated_at, generation, owner, owner_until, seen, revision
 FROM threads WHERE root_id = :root_id ORDER BY created_at, thread_id;
 
@@ -134,18 +153,39 @@ VALUES (:thread_id, :ordinal, :turn_id, :type, :body, :at, :key);
 SELECT thread_id, ordinal, turn_id, type, body, at FROM thread_entries
 WHERE thread_id = :thread_id AND ordinal > :after AND ordinal <= :upto ORDER BY ordinal LIMIT :count;
 
+-- name: thread_entries_page
+-- a page of a log behind a line, at most so many lines and bytes but at least one line, and how many there were without regard to bytes; base instructions count as the longest ones of the thread
+SELECT e.thread_id, e.ordinal, e.turn_id, e.type, e.body, e.at, w.found
+FROM (
+    SELECT p.ordinal, count(*) OVER () AS found, sum(p.size) OVER (ORDER BY p.ordinal) - p.size AS preceding FROM (
+        SELECT ordinal, octet_length(body) + CASE WHEN type = 'base' THEN (
+            SELECT coalesce(max(octet_length(b.text)), 0) FROM thread_bases b WHERE b.thread_id = :thread_id
+        ) ELSE 0 END AS size
+        FROM thread_entries WHERE thread_id = :thread_id AND ordinal > :after ORDER BY ordinal LIMIT :count
+    ) p
+) w JOIN thread_entries e ON e.thread_id = :thread_id AND e.ordinal = w.ordinal
+WHERE w.preceding < :page_bytes ORDER BY e.ordinal;
+
 -- name: thread_calls_of_tree
--- the last begins and ends of calls of collaboration tools in all logs of a tree, or those of a workspace, newest first
+-- the last begins and ends of calls of collaboration tools in all logs of a tree, or those of a workspace, newest first; at most so many and so many bytes, but at least one
 SELECT e.thread_id, e.ordinal, e.turn_id, e.type, e.body, e.at
-FROM threads t JOIN thread_entries e ON e.thread_id = t.thread_id
-WHERE t.root_id = :root_id AND e.type = 'collab'
-    AND (CAST(:workspace_id AS TEXT) IS NULL OR t.workspace_id = :workspace_id)
-ORDER BY e.at DESC, e.thread_id DESC, e.ordinal DESC LIMIT :count;
+FROM (
+    SELECT p.thread_id, p.ordinal,
+        sum(p.size) OVER (ORDER BY p.at DESC, p.thread_id DESC, p.ordinal DESC) - p.size AS preceding
+    FROM (
+        SELECT c.thread_id, c.ordinal, c.at, octet_length(c.body) AS size
+        FROM threads t JOIN thread_entries c ON c.thread_id = t.thread_id
+        WHERE t.root_id = :root_id AND c.type = 'collab'
+            AND (CAST(:workspace_id AS TEXT) IS NULL OR t.workspace_id = :workspace_id)
+        ORDER BY c.at DESC, c.thread_id DESC, c.ordinal DESC LIMIT :count
+    ) p
+) w JOIN thread_entries e ON e.thread_id = w.thread_id AND e.ordinal = w.ordinal
+WHERE w.preceding < :page_bytes ORDER BY e.at DESC, e.thread_id DESC, e.ordinal DESC;
 
 -- name: thread_mail_of_tree
--- the last letters to threads of a tree, or those to and from threads of a workspace, newest first
-SELECT m.mail_id, m.receiver_id, m.author_id, m.author, m.seq, m.type, m.wakes, m.text, m.key, m.state, m.turn_id,
-    m.sent_at
+-- the last letters to threads of a tree, or those to and from threads of a workspace, newest first; so much of their texts
+SELECT m.mail_id, m.receiver_id, m.author_id, m.author, m.seq, m.type, m.wakes,
+    substr(m.text, 1, :text_most) AS text, m.key, m.state, m.turn_id, m.sent_at
 FROM threads t JOIN thread_mail m ON m.receiver_id = t.thread_id
 LEFT JOIN threads w ON w.thread_id = m.author_id
 WHERE t.root_id = :root_id
@@ -179,10 +219,6 @@ VALUES (:thread_id, :version, :text, :provenance, :sha256, :item_id);
 -- name: thread_base
 -- the text of base instructions
 SELECT text FROM thread_bases WHERE thread_id = :thread_id AND version = :version;
-
--- name: thread_bases_of
--- the texts of all versions of a thread
-SELECT version, text FROM thread_bases WHERE thread_id = :thread_id;
 
 -- name: insert_thread_turn
 -- a turn is accepted

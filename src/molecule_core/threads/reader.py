@@ -14,8 +14,18 @@ from molecule_core.threads.items import item_of, line_item, mail_item
 from molecule_core.threads.model import Line, Mail, Thread, work_key
 from molecule_core.threads.rules import flags_of
 from molecule_core.threads.sight import layers_in, seen_of, sight, tokens_in
-from molecule_core.wire.threadlog import AgentStatus, BaseSet, EntryItem, entry_of
-from molecule_core.wire.threads import CollabPage, LayerItem, Sight, ThreadItem, ThreadView, TreeView, Work, WorkItem
+from molecule_core.wire.threadlog import AgentStatus, BaseSet, entry_of
+from molecule_core.wire.threads import (
+    CollabPage,
+    EntryPage,
+    LayerItem,
+    Sight,
+    ThreadItem,
+    ThreadView,
+    TreeView,
+    Work,
+    WorkItem,
+)
 
 OPEN, CLOSED = "open", "closed"
 STATES: tuple[AgentStatus | str, ...] = (
@@ -64,8 +74,9 @@ class ThreadReader:
 
     async def of_workspace(
         self, workspace_id: str, state: str | None, before: Thread | None, count: int
-    ) -> list[Thread]:
-        """The threads of a workspace, newest first, before one of them."""
+    ) -> tuple[list[Thread], bool]:
+        """The threads of a workspace, newest first, before one of them; whether there is none behind them. Fewer than
+        so many where what they show fills a page, but at least one."""
         place = (_NEWEST, "") if before is None else (before.created_at, before.thread_id)
         wish = {
             "workspace_id": workspace_id,
@@ -73,9 +84,10 @@ class ThreadReader:
             "is_open": 1 if state == OPEN else None,
             "before_at": place[0],
             "before_id": place[1],
-            "count": count,
+            **self._page(count),
         }
-        return [Thread.of(row) for row in await self._store.rows("threads_of_workspace", wish)]
+        found, is_end = _cut(await self._store.rows("threads_of_workspace", wish), count)
+        return [Thread.of(row) for row in found], is_end
 
     async def states_in_all(self) -> dict[str, int]:
         """How many threads of all organisations are not closed, by what they do."""
@@ -86,14 +98,13 @@ class ThreadReader:
 
     async def item(self, thread: Thread) -> ThreadItem:
         """A thread as clients read it."""
-        tree = await self.tree(thread.root_id)
-        return item_of(thread, flags_of(thread, tree), tree_tokens=sum(each.tokens for each in tree))
+        return (await self.items([thread]))[0]
 
     async def items(self, threads: Sequence[Thread]) -> list[ThreadItem]:
         """Threads as clients read them."""
         roots = list(dict.fromkeys(each.root_id for each in threads))
         wishes: list[Params] = [{"root_id": each} for each in roots]
-        found = await self._store.rows_of_each("threads_of_tree", wishes)
+        found = await self._store.rows_of_each("threads_of_tree_unsaid", wishes)
         trees = {root: [Thread.of(row) for row in rows] for root, rows in zip(roots, found, strict=True)}
         return [
             item_of(
@@ -129,22 +140,32 @@ class ThreadReader:
 
     async def collab(self, root_id: str, workspace_id: str | None) -> CollabPage:
         """What the agents of a tree asked and wrote each other last; if a workspace is named, what its own asked, and
-        letters to and from those."""
+        letters to and from those. No more calls than fill a page, but at least one."""
         wish = {"root_id": root_id, "workspace_id": workspace_id, "count": self._limits.thread_rows}
-        calls = [Line(*row) for row in await self._store.rows("thread_calls_of_tree", wish)]
-        mail = [Mail.of(row) for row in await self._store.rows("thread_mail_of_tree", wish)]
+        full = {"page_bytes": self._limits.page_bytes}
+        calls = [Line(*row) for row in await self._store.rows("thread_calls_of_tree", {**wish, **full})]
+        mail = [Mail.of(row) for row in await self._store.rows("thread_mail_of_tree", {**wish, "text_most": 0})]
         return CollabPage([line_item(each) for each in reversed(calls)], [mail_item(each) for each in reversed(mail)])
 
     # -- logs ----------------------------------------------------------------------------------------------------------
 
-    async def entries(self, thread: Thread, after: int, count: int) -> list[EntryItem]:
-        """Lines of a log behind one of them."""
-        lines = await self._own_lines(thread.thread_id, after, _ALL, count)
-        texts: dict[int, str] = {}
-        if any(each.type == BASE for each in lines):
-            rows = await self._store.rows("thread_bases_of", {"thread_id": thread.thread_id})
-            texts = {row[0]: row[1] for row in rows}
-        return [line_item(each, texts.get(_version_of(each)) if each.type == BASE else None) for each in lines]
+    async def entries(self, thread: Thread, after: int, count: int) -> EntryPage:
+        """Lines of a log behind one of them: so many, or fewer where they fill a page, but at least one."""
+        wish = {"thread_id": thread.thread_id, "after": after, **self._page(count)}
+        rows, is_end = _cut(await self._store.rows("thread_entries_page", wish), count)
+        lines = [Line(*row) for row in rows]
+        texts = await self._base_texts([each for each in lines if each.type == BASE])
+        return EntryPage([line_item(each, texts.get(each.ordinal)) for each in lines], is_end)
+
+    async def _base_texts(self, lines: Sequence[Line]) -> dict[int, str]:
+        """The base instructions that lines are about, by their ordinals."""
+        wishes: list[Params] = [{"thread_id": each.thread_id, "version": _version_of(each)} for each in lines]
+        found = await self._store.rows_of_each("thread_base", wishes)
+        return {each.ordinal: str(rows[0][0]) for each, rows in zip(lines, found, strict=True) if rows}
+
+    def _page(self, count: int) -> dict[str, object]:
+        """One more than is wanted tells whether there are more."""
+        return {"count": count + 1, "page_bytes": self._limits.page_bytes}
 
     async def sight(self, thread: Thread, *, stop: str | None = None) -> Sight:
         """What the model will see of a thread as it stands."""
@@ -198,6 +219,12 @@ class ThreadReader:
         driven = {seat for seat, rows in zip(seats, told, strict=True) if rows and rows[0][0] > since}
         held = {each.thread_id for each in threads if each.owner is not None and each.owner_until > now}
         return [each for each in threads if each.workspace_id not in driven and each.thread_id not in held]
+
+
+def _cut(rows: Sequence[Row], count: int) -> tuple[list[Row], bool]:
+    """The rows of a page without how many there were, of which one more was asked for; whether none is behind them."""
+    shown = rows[:count]
+    return [row[:-1] for row in shown], not rows or rows[0][-1] <= len(shown)
 
 
 def _version_of(line: Line) -> int:
