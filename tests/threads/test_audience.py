@@ -133,6 +133,49 @@ async def test_who_has_one_agent_in_the_tree_of_another_reads_nothing_but_its_ow
     assert [each["thread_id"] for each in listed["threads"]] == [below]
 
 
+@requirement("TH20", "S8")
+async def test_a_call_tells_its_thread_no_answers_but_those_its_workspace_reads_and_those_that_were_sent_to_it(
+    house: House,
+) -> None:
+    server = house.server
+    lead = await server.seat("Lead")
+    far, near = [await server.seat(name, parent_id=lead.id) for name in ("Far", "Near")]
+    root = (await house.starts(lead, input="Go"))["thread_id"]
+    seats = {"far": far, "near": near}
+    spawned = {name: await spawn(lead, root, name, workspace_id=seat.id) for name, seat in seats.items()}
+    below = await spawn(far, spawned["far"], "sub", workspace_id=near.id)
+    own = (await house.starts(far))["thread_id"]
+    worker = Engine(near.api, {"thread_id": spawned["near"]})
+    await worker.works("for Lead alone")
+    await Engine(near.api, {"thread_id": below}).works("for Far")
+    await Engine(lead.api, {"thread_id": root}).works("what Lead thinks")
+
+    async def told(seat: Seat, thread_id: str, verb: str, call_id: str, target: str) -> list[tuple[str, str | None]]:
+        body = {"call_id": f"{verb}-{call_id}", "target": target, "message": "Hi"}
+        call = (await bounded(seat.api.post(f"/threads/{thread_id}/agents/{verb}", body)))["call"]
+        return [(each["status"], each.get("message")) for each in call["agents"]]
+
+    answered = {root: "what Lead thinks", spawned["near"]: "for Lead alone", below: "for Far"}
+    for verb in ("send", "wait"):
+        for caller, target in ((spawned["far"], spawned["near"]), (spawned["far"], root), (own, spawned["near"])):
+            assert await told(far, caller, verb, f"{caller}-{target}", target) == [("completed", None)]
+        for seat, caller, target in ((far, spawned["far"], below), (far, own, below), (lead, root, spawned["near"])):
+            assert await told(seat, caller, verb, target, target) == [("completed", answered[target])]
+    for thread_id in (spawned["far"], own):
+        said = msgspec.json.encode(await house.log({"thread_id": thread_id})).decode()
+        assert "for Far" in said
+        assert "for Lead alone" not in said
+        assert "what Lead thinks" not in said
+
+    # What it has asked for itself comes to it as a letter, and is no secret.
+    more = {"call_id": "more", "target": "../near", "message": "And for me?"}
+    await bounded(far.api.post(f"/threads/{spawned['far']}/agents/followup", more))
+    await worker.works("for Far too")
+    for verb in ("send", "wait"):
+        assert await told(far, spawned["far"], verb, "asked", "../near") == [("completed", "for Far too")]
+        assert await told(far, own, verb, "not-asked", spawned["near"]) == [("completed", None)]
+
+
 @requirement("S8", "S13")
 async def test_a_page_of_threads_behind_one_of_others_answers_as_behind_one_that_is_not_there(house: House) -> None:
     server = house.server

@@ -93,10 +93,8 @@ class AgentEdge:
         tree = await self._reader.tree(thread.root_id)
         found = [each for each in tree if path and (each.path == path or rules.is_below(each.path, path))]
         quiet = await self._undriven([each for each in found if each.open])
-        shown = _told_to(await self._found.only(call, thread), tree)
-        states = [rules.state_of(each) for each in found]
-        told = [each if each.thread_id in shown else replace(each, message=None) for each in states]
-        return json_answer(Agents(told, **quiet))
+        known = rules.read_by(await self._found.only(call, thread), tree)
+        return json_answer(Agents(rules.told([rules.state_of(each) for each in found], known), **quiet))
 
     def _asked(self, call: Call) -> AgentCall:
         asked, limits = call.read(AgentCall), self._limits
@@ -105,13 +103,3 @@ class AgentEdge:
         for name in ("nickname", "role", "model", "effort"):
             clean_line(getattr(asked, name) or "", limits.name_length, name)
         return asked
-
-
-def _told_to(workspace_id: str | None, tree: Sequence[Thread]) -> set[str]:
-    """The agents of a tree whose last words a workspace may know: its own, and all below those. None: of all."""
-    own = [each.path for each in tree if each.workspace_id == workspace_id]
-    return {
-        each.thread_id
-        for each in tree
-        if workspace_id is None or any(each.path == path or rules.is_below(each.path, path) for path in own)
-    }

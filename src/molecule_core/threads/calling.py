@@ -4,7 +4,7 @@ again gets the end that it has.
 Above: spawning, waiting. Below: acts, steps, rules.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from typing import Any
 
 from msgspec.structs import replace
@@ -130,6 +130,21 @@ def call_of(row: Thread, key: str) -> Generator[Step, Any, Collab | None]:
     rows = yield Read("thread_entry_by_key", {"thread_id": row.thread_id, "key": key})
     entry = entry_of(Line(*rows[0]).body) if rows else None
     return entry if isinstance(entry, Collab) else None
+
+
+def heard_by(row: Thread, others: Collection[Thread]) -> Generator[Step, Any, set[str]]:
+    """Those of other threads whose last words a call tells its thread: what its workspace may read of their trees, and
+    ends that were sent to the thread itself as letters."""
+    known = {each.thread_id for each in others if each.workspace_id == row.workspace_id}
+    foreign = [each for each in others if each.thread_id not in known]
+    for root_id in dict.fromkeys(each.root_id for each in foreign):
+        tree = yield Read("threads_of_tree", {"root_id": root_id})
+        known |= rules.read_by(row.workspace_id, [Thread.of(each) for each in tree])
+    for each in foreign:
+        wish = {"receiver_id": row.thread_id, "author_id": each.thread_id}
+        if each.thread_id not in known and (yield Read("thread_final_sent", wish)) == [(rules.last_words(each),)]:
+            known.add(each.thread_id)
+    return known
 
 
 def author_of(row: Thread) -> Author:

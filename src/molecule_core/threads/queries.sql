@@ -268,6 +268,11 @@ SELECT COALESCE(MAX(seq), 0) FROM thread_mail WHERE receiver_id = :receiver_id;
 SELECT mail_id, receiver_id, author_id, author, seq, type, wakes, text, key, state, turn_id, sent_at FROM thread_mail
 WHERE receiver_id = :receiver_id AND turn_id = :turn_id AND state = 'delivered' ORDER BY seq;
 
+-- name: thread_final_sent
+-- the last end of an agent that a thread was sent as a letter
+SELECT text FROM thread_mail
+WHERE receiver_id = :receiver_id AND author_id = :author_id AND type = 'FINAL_ANSWER' ORDER BY seq DESC LIMIT 1;
+
 -- name: save_thread_mail
 -- a letter stands otherwise
 UPDATE thread_mail SET state = :state, turn_id = :turn_id WHERE mail_id = :mail_id;

@@ -1,9 +1,11 @@
 """Decisions about threads: who may drive one, what input does, whom a target means, what limits allow. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from molecule_core.ground.limits import Limits
 from molecule_core.threads.model import FINAL, ROOT, Thread
@@ -158,6 +160,25 @@ def path_meant(sender: str, target: str) -> str | None:
 def is_below(path: str, above: str) -> bool:
     """Whether a path lies below another one."""
     return path.startswith(f"{above}/")
+
+
+# -- what others have said ---------------------------------------------------------------------------------------------
+
+
+def read_by(workspace_id: str | None, tree: Sequence[Thread]) -> set[str]:
+    """The agents of a tree whose last words a workspace may know: its own, and all below those; so all of a tree that
+    begins in it. None: of all."""
+    own = [each.path for each in tree if each.workspace_id == workspace_id]
+    return {
+        each.thread_id
+        for each in tree
+        if workspace_id is None or any(each.path == path or is_below(each.path, path) for path in own)
+    }
+
+
+def told(states: Sequence[AgentState], known: Set[str]) -> list[AgentState]:
+    """How agents stand, without the last words of those that somebody may not know."""
+    return [each if each.thread_id in known else replace(each, message=None) for each in states]
 
 
 # -- mail --------------------------------------------------------------------------------------------------------------

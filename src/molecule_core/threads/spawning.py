@@ -20,12 +20,12 @@ from molecule_core.store.database import Read, Step
 from molecule_core.threads import rules
 from molecule_core.threads.acts import Acts
 from molecule_core.threads.bases import BaseInstructions, base_of
-from molecule_core.threads.calling import Calls, author_of
+from molecule_core.threads.calling import Calls, author_of, heard_by
 from molecule_core.threads.model import ROOT, Setup, Thread
 from molecule_core.threads.steps import Change, tree_room
 from molecule_core.threads.writer import limit_reached, resume_in
 from molecule_core.wire import threadlog as log
-from molecule_core.wire.threadlog import Collab, Position
+from molecule_core.wire.threadlog import AgentState, Collab, Position
 from molecule_core.wire.threads import AgentCall
 
 _A_MINUTE = 60 * SECOND
@@ -181,7 +181,7 @@ class AgentWriter:
             )
             if wakes:
                 self._acts.wake(change, target.thread_id, "message", requester_id=row.thread_id)
-            return self._done(change, begun, target)
+            return (yield from self._done(change, begun, row, target))
 
         return await self._calls.run(thread, "followup" if wakes else "send", asked, deed)
 
@@ -194,9 +194,14 @@ class AgentWriter:
         if spent is not None:
             raise limit_reached(spent)
 
-    def _done(self, change: Change, begun: Collab, target: Thread, **more: Any) -> Collab:
-        state = rules.state_of(change.of(target.thread_id))
-        return replace(begun, status="completed", receiver_thread_ids=[target.thread_id], **{"agents": [state], **more})
+    def _done(
+        self, change: Change, begun: Collab, row: Thread, target: Thread, before: AgentState | None = None, **more: Any
+    ) -> Generator[Step, Any, Collab]:
+        """The end of a call: how its target stands, or stood `before`, with its last words if the caller may know
+        them."""
+        state = rules.state_of(change.of(target.thread_id)) if before is None else before
+        agents = rules.told([state], (yield from heard_by(row, [target])))
+        return replace(begun, status="completed", receiver_thread_ids=[target.thread_id], agents=agents, **more)
 
     # -- stopping and going on -----------------------------------------------------------------------------------------
 
@@ -208,7 +213,7 @@ class AgentWriter:
             target = yield from self._other(change, row, asked)
             before = rules.state_of(target)
             yield from self._acts.stop(change, target.thread_id, "interrupt", author_of(row), asked.descendants)
-            return self._done(change, begun, target, agents=[before], descendants=asked.descendants)
+            return (yield from self._done(change, begun, row, target, before, descendants=asked.descendants))
 
         return await self._calls.run(thread, "interrupt", asked, deed)
 
@@ -219,7 +224,7 @@ class AgentWriter:
             target = yield from self._other(change, row, asked)
             before = rules.state_of(target)
             yield from self._acts.stop(change, target.thread_id, "close", author_of(row), asked.descendants)
-            return self._done(change, begun, target, agents=[before], descendants=asked.descendants)
+            return (yield from self._done(change, begun, row, target, before, descendants=asked.descendants))
 
         return await self._calls.run(thread, "close", asked, deed)
 
@@ -231,7 +236,7 @@ class AgentWriter:
             if not self._org.lives_in(target.workspace_id, row.org_id):
                 raise NotFound(what="workspace")
             resume_in(change, target, author_of(row), Setup())
-            return self._done(change, begun, target)
+            return (yield from self._done(change, begun, row, target))
 
         return await self._calls.run(thread, "resume", asked, deed)
 

@@ -19,7 +19,7 @@ from molecule_core.ground.refusals import NoSuchAgent, SourceLost
 from molecule_core.store.database import Command, Decision, Read, Step, Store, WriteSet
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.threads import rules
-from molecule_core.threads.calling import Calls, call_of
+from molecule_core.threads.calling import Calls, call_of, heard_by
 from molecule_core.threads.model import Mail, Thread, thread_key
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.threads.steps import Change
@@ -126,13 +126,14 @@ class Waits:
         time = rules.wait_time(asked.timeout, self._limits)
         if time is None:
             raise InvalidField(reason="timeout must be more than 0 seconds")
-        states = list[AgentState]()
+        states, targets = list[AgentState](), list[Thread]()
         for name in names:
             found = yield from self._calls.find(row, name)
             if found is not None and found.thread_id == row.thread_id:
                 raise InvalidField(reason="a thread cannot wait for itself")
             states.append(_unknown(name) if found is None else rules.state_of(found))
-        if len(states) == 1 and states[0].outcome is not None:
+            targets += [] if found is None else [found]
+        if len(states) == 1 and not targets:
             raise NoSuchAgent(target=names[0])
         return Collab(
             call_id=asked.call_id,
@@ -140,7 +141,7 @@ class Waits:
             status="inProgress",
             sender_thread_id=row.thread_id,
             receiver_thread_ids=list(dict.fromkeys(each.thread_id for each in states)),
-            agents=states,
+            agents=rules.told(states, (yield from heard_by(row, targets))),
             mode=asked.mode,
             after=asked.after,
             clamped=time.clamped,
@@ -196,6 +197,7 @@ class Waits:
                 return WriteSet(begun)
             why = None if states.over else _HEARD if is_heard else None if is_late else _LEFT
             over = self._over(begun, rows, states.states, is_late=is_late and not states.over, why=why)
+            over = replace(over, agents=rules.told(over.agents, (yield from heard_by(row, rows.values()))))
             yield from self._reported(change, row, rows, states.states)
             change.add(row.thread_id, over, turn_id=row.turn_id, key=f"end:{asked.call_id}")
             lost = _lost(over)
