@@ -147,7 +147,9 @@ class Talk:
         """The next turn begins: letters first, in order, then what it was given. One that sums up reads no letters."""
         self.running = self.queue.pop(0)
         self.status, self.message = "running", None
-        for letter in [] if self.running.sums_up else self.waiting():
+        letters = [] if self.running.sums_up else self.waiting()
+        self.reports |= {letter.author.id: letter.author.ends for letter in last_ends(letters)}
+        for letter in letters:
             letter.is_read(self.running)
             self.log.append(f"{letter.sort} of {letter.author.path}: {letter.text}")
         for text in self.running.words:
@@ -158,6 +160,12 @@ class Talk:
     def waiting(self) -> list[Letter]:
         """The letters that it has not been shown."""
         return [letter for letter in self.mail if letter.state == "accepted"]
+
+
+def last_ends(letters: list[Letter]) -> list[Letter]:
+    """The letters that say the last ends of their authors: the newest of each, if it has the words."""
+    last = {letter.author: letter for letter in letters if letter.sort == FINAL}
+    return [each for each in last.values() if each.text == each.author.last_words]
 
 
 class Talks:
@@ -350,8 +358,7 @@ class Talks:
     def _has_told(self, talk: Talk, ended: list[Talk]) -> None:
         """The last letter of each that has ended is read, if it says what the wait has told. Was that to wake, and
         nothing that was asked for is open, the digests that it would have brought wake instead."""
-        last = {letter.author: letter for letter in talk.waiting() if letter.sort == FINAL}
-        said = [each for each in last.values() if each.author in ended and each.text == each.author.last_words]
+        said = [each for each in last_ends(talk.waiting()) if each.author in ended]
         for letter in said:
             letter.is_read(talk.running)
         if any(letter.wakes for letter in said) and not self.has_asked(talk):

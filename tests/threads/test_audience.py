@@ -142,13 +142,13 @@ async def test_a_call_tells_its_thread_no_answers_but_those_its_workspace_reads_
     far, near = [await server.seat(name, parent_id=lead.id) for name in ("Far", "Near")]
     root = (await house.starts(lead, input="Go"))["thread_id"]
     seats = {"far": far, "near": near}
-    spawned = {name: await spawn(lead, root, name, workspace_id=seat.id) for name, seat in seats.items()}
+    spawned = {name: await spawn(lead, root, name, workspace_id=seat.id, wake="queue") for name, seat in seats.items()}
     below = await spawn(far, spawned["far"], "sub", workspace_id=near.id)
     own = (await house.starts(far))["thread_id"]
     worker = Engine(near.api, {"thread_id": spawned["near"]})
+    await Engine(lead.api, {"thread_id": root}).works("what Lead thinks")
     await worker.works("for Lead alone")
     await Engine(near.api, {"thread_id": below}).works("for Far")
-    await Engine(lead.api, {"thread_id": root}).works("what Lead thinks")
 
     async def told(seat: Seat, thread_id: str, verb: str, call_id: str, target: str) -> list[tuple[str, str | None]]:
         body = {"call_id": f"{verb}-{call_id}", "target": target, "message": "Hi"}

@@ -560,7 +560,8 @@ def _controlled(it: TalkMachine) -> list[Any]:
     """Comes by everything that the controls below change."""
     turns = [(partial(it.begin, which, "one", False, 0), partial(it.end, 0, False, "completed")) for which in (1, 0, 0)]
     waits = [partial(it.wait, 2, [0], "any", 100)] * 2
-    return [*_two_agents(it, "digest", "queue"), *chain(*turns), partial(it.write, 0, 1, "send"), *waits]
+    *agents, last = turns
+    return [*_two_agents(it, "digest", "queue"), *chain(*agents), *waits, *last, partial(it.write, 0, 1, "send")]
 
 
 def test_the_story_of_the_controls_goes_well_with_the_product_as_it_is(stage: ThreadStage) -> None:

@@ -1,10 +1,12 @@
 """What came and was not shown: while a turn sums up, beside a wait, and to an agent that is stopped."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from molecule_core.ground.limits import Limits
+from tests.journeys.patience import bounded
 from tests.journeys.seats import remove
 from tests.requirements import requirement
 from tests.running import Seat
@@ -165,6 +167,43 @@ async def test_the_digests_that_an_end_would_have_brought_wake_though_a_wait_has
         await Engine(ops.api, children["three"]).works("three")
     told = asked(await Engine(ops.api, thread).works("I see"))
     assert told[1:] == (["one", "three"] if third else ["one"])
+
+
+@requirement("TH7", "TH8")
+async def test_an_end_that_came_as_a_letter_is_not_told_again_by_the_next_wait(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    one, two = [await spawned(house, ops.api, thread, name) for name in ("one", "two")]
+    await engine.ends(final="later")
+    await Engine(ops.api, one).works("first of one")
+    assert asked(await engine.begin((await house.reads(thread))["queued"][0]))[-1:] == ["first of one"]
+    waiting = asyncio.ensure_future(act(ops.api, thread, "wait", "w", targets=["one", "two"]))
+    await house.until_it_waits(thread, "w")
+    await Engine(ops.api, two).works("first of two")
+    told = (await bounded(waiting))["agents"]
+    assert [each.get("outcome") for each in told] == [None, "ended"]
+    # What it does from then on is another end.
+    await act(ops.api, thread, "followup", "again", target="one", message="And now?")
+    await Engine(ops.api, one).works("second of one")
+    told = (await act(ops.api, thread, "wait", "w2", targets=["one", "two"]))["agents"]
+    assert [(each.get("outcome"), each["message"]) for each in told] == [
+        ("ended", "second of one"),
+        (None, "first of two"),
+    ]
+
+
+@requirement("TH7", "TH8")
+async def test_a_letter_of_an_earlier_end_does_not_keep_a_wait_from_telling_the_last_one(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    thread, engine = await at_work(house, ops)
+    one = await spawned(house, ops.api, thread, "one")
+    await engine.ends(final="later")
+    await Engine(ops.api, one).works("for who asked")
+    await turn(house.person, one, "And for me?")
+    await Engine(ops.api, one).works("for the user")
+    assert asked(await engine.begin((await house.reads(thread))["queued"][0]))[-1:] == ["for who asked"]
+    told = (await act(ops.api, thread, "wait", "w", targets=["one"]))["agents"]
+    assert [(each["outcome"], each["message"]) for each in told] == [("ended", "for the user")]
 
 
 # -- to an agent that is stopped ---------------------------------------------------------------------------------------

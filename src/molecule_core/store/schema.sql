@@ -774,7 +774,7 @@ CREATE TABLE thread_usage (
     PRIMARY KEY (thread_id, record_key)
 ) /*sqlite: WITHOUT ROWID */;
 
--- threads: the last end of an agent that a thread was told of by a wait
+-- threads: the last end of an agent that a thread was told of, by a wait or a letter
 CREATE TABLE thread_reports (
     thread_id TEXT NOT NULL,
     target_id TEXT NOT NULL,

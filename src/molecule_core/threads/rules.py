@@ -1,14 +1,14 @@
 """Decisions about threads: who may drive one, what input does, whom a target means, what limits allow. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from molecule_core.ground.limits import Limits
-from molecule_core.threads.model import FINAL, ROOT, Thread
+from molecule_core.threads.model import FINAL, ROOT, Mail, Thread
 from molecule_core.wire.threadlog import AgentState, Flag, Outcome, Trigger, Wake
 
 _TASK = re.compile(r"[a-z0-9_]{1,64}")
@@ -195,6 +195,13 @@ def last_words(thread: Thread) -> str:
     """What a requester reads of a thread's last end. Who was closed was interrupted before, if it was at work."""
     status = "failed" if thread.end_status == "errored" else thread.end_status or ""
     return final_text(status, thread.end_message, thread.end_message)
+
+
+def last_ends(letters: Iterable[Mail], authors: Mapping[str, Thread]) -> dict[str, Mail]:
+    """The letters that say the last ends of these authors: the newest of each, if it has the words. One of an end
+    before that says nothing of the last one."""
+    newest = {mail.author_id or "": mail for mail in letters if mail.sort == "FINAL_ANSWER"}
+    return {name: mail for name, mail in newest.items() if name in authors and mail.text == last_words(authors[name])}
 
 
 def wakes_now(policy: Wake, still_open: int, digests: int) -> bool:

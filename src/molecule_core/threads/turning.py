@@ -3,7 +3,7 @@
 Whoever shows an old generation writes nothing. Above: the edges. Below: acts, steps, rules.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Literal, get_args
 
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
@@ -11,7 +11,7 @@ from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import StaleGeneration, ThreadBusy, ThreadClosed, ThreadOwned, TurnNotOpen
 from molecule_core.org.model import Workspace
-from molecule_core.store.database import Command, Decision, Read, Step, Store, T, WriteSet
+from molecule_core.store.database import Command, Decision, Read, Several, Step, Store, T, WriteSet
 from molecule_core.threads import rules
 from molecule_core.threads.acts import Acts
 from molecule_core.threads.items import line_item
@@ -132,9 +132,11 @@ class EngineWriter:
         return turn
 
     def _bring_mail(self, change: Change, row: Thread, turn_id: str) -> Generator[Step, Any, None]:
-        """Letters are shown before the turn's first sampling, in the order in which they were accepted, once."""
-        waiting = yield Read("thread_mail_waiting", {"receiver_id": row.thread_id})
-        for mail in [Mail.of(each) for each in waiting]:
+        """Letters are shown before the turn's first sampling, in the order in which they were accepted, once. Ends that
+        they tell are told by no wait again."""
+        waiting = [Mail.of(each) for each in (yield Read("thread_mail_waiting", {"receiver_id": row.thread_id}))]
+        yield from self._reported(change, row, waiting)
+        for mail in waiting:
             change.stamp(mail, "delivered", turn_id)
             letter = log.PeerMessage(
                 text=mail.text,
@@ -145,6 +147,14 @@ class EngineWriter:
                 mail_type=mail.sort,
             )
             change.add(row.thread_id, letter, turn_id=turn_id)
+
+    def _reported(self, change: Change, row: Thread, letters: Sequence[Mail]) -> Generator[Step, Any, None]:
+        wishes = dict.fromkeys(mail.author_id for mail in letters if mail.sort == "FINAL_ANSWER")
+        found = yield Several([Read("thread", {"thread_id": each}) for each in wishes])
+        authors = {each.thread_id: each for each in (Thread.of(rows[0]) for rows in found if rows)}
+        for name in rules.last_ends(letters, authors):
+            report = {"target_id": name, "ends": authors[name].ends}
+            change.write("keep_thread_report", {"thread_id": row.thread_id, **report})
 
     def _told(self, change: Change, thread_id: str, answer: str | None) -> WriteSet[str | None]:
         """The engine is going to read all that is there."""

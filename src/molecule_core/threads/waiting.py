@@ -240,9 +240,7 @@ class Waits:
             report = {"target_id": each.thread_id, "ends": each.ends}
             change.write("keep_thread_report", {"thread_id": row.thread_id, **report})
         waiting = yield Read("thread_mail_waiting", {"receiver_id": row.thread_id})
-        finals = [mail for mail in map(Mail.of, waiting) if mail.sort == "FINAL_ANSWER"]
-        newest = {mail.author_id: mail for mail in finals if mail.author_id in told}
-        said = [mail for author, mail in newest.items() if mail.text == rules.last_words(told[str(author)])]
+        said = [*rules.last_ends(map(Mail.of, waiting), told).values()]
         for mail in said:
             change.stamp(mail, "delivered", row.turn_id)
         if any(mail.wakes for mail in said):
