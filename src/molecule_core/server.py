@@ -147,7 +147,7 @@ class Server(Standing):
         self._timers = Timers(self.store, self._clock, self.wakeups)
         messages = {EXPIRY: self._letters.expire, SILENCE: self._silence.on_due, UNMENTIONED: self._files.on_due}
         others = {SWEEP: self._org.sweep, MEMORY_EXPIRY: self._keys.on_due, RETENTION: self._retention.on_due}
-        others[CANARY] = self._measuring.on_due
+        others |= {CANARY: self._measuring.on_due, **self.threads.waits.timers}
         others |= {DELEGATION: self.delegations.on_due, APPROVAL: self.approvals.writer.on_due}
         for kind, on_due in {**messages, **others}.items():
             self._timers.owner(kind, on_due)

@@ -275,6 +275,9 @@ class Talks:
     def close(self, talk: Talk) -> None:
         """It takes nothing more."""
         if not talk.closed:
+            for wait in talk.waits.values():
+                if wait.status == "inProgress" and wait.turn is None and not wait.is_left:
+                    wait.status = "interrupted"
             self.interrupt(talk, all_of_it=True)
             talk.closed, talk.status, talk.message = True, "shutdown", None
             talk.ends, talk.last_words = talk.ends + 1, _STOPPED

@@ -118,10 +118,16 @@ async def test_a_wait_ends_in_its_time_when_the_clock_on_the_wall_is_set(house: 
     waiting = asyncio.ensure_future(act(ops.api, thread, "wait", "w1", targets=["one"], timeout=20))
     await house.until_it_waits(thread, "w1")
     house.clock.set_by = hours * 3600 * SECOND
+    # Another one sets a timer, so that who looks after those sees the clock as it is now.
+    other = asyncio.ensure_future(act(ops.api, thread, "wait", "w2", targets=["one"], timeout=3600))
+    await house.until_it_waits(thread, "w2")
     await house.clock.advance(19)
     assert not waiting.done()
     await house.clock.advance(1.2)
     assert (await bounded(waiting))["timed_out"]
+    assert not other.done()
+    await house.person.post(f"/threads/{thread['thread_id']}/close")
+    assert (await bounded(other))["status"] == "interrupted"
 
 
 @requirement("TH8", "TH9")

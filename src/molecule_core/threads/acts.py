@@ -13,7 +13,7 @@ from molecule_core.ground.ids import Ids
 from molecule_core.ground.metrics import ThreadMeter
 from molecule_core.store.database import Read, Step
 from molecule_core.threads import rules
-from molecule_core.threads.model import SERVER, Mail, Thread, Turn
+from molecule_core.threads.model import SERVER, Line, Mail, Thread, Turn
 from molecule_core.threads.steps import Change, thread_row, turn_row
 from molecule_core.wire import threadlog as log
 from molecule_core.wire.threadlog import Author, Descendants, Ended, MailType, TextInput, Trigger
@@ -161,8 +161,21 @@ class Acts:
                 begun[call.call_id] = call
         for call in begun.values():
             if call.status == "inProgress":
-                over = msgspec.structs.replace(call, status="interrupted", reason="the turn has ended")
-                change.add(thread_id, over, turn_id=turn_id, key=f"end:{call.call_id}")
+                self._cut(change, thread_id, call, turn_id, "the turn has ended")
+
+    def _cut(self, change: Change, thread_id: str, wait: log.Collab, turn_id: str | None, why: str) -> None:
+        """A wait is over, whatever it waits for."""
+        over = msgspec.structs.replace(wait, status="interrupted", reason=why)
+        change.add(thread_id, over, turn_id=turn_id, key=f"end:{wait.call_id}")
+
+    def _unasked(self, change: Change, thread_id: str) -> Generator[Step, Any, None]:
+        """Waits that began outside of all turns are over: no turn's end is theirs, and nobody may ask for them."""
+        for call_id in change.of(thread_id).waiting:
+            rows = yield Read("thread_entry_by_key", {"thread_id": thread_id, "key": f"begin:{call_id}"})
+            line = Line(*rows[0])
+            call = log.entry_of(line.body)
+            if line.turn_id is None and isinstance(call, log.Collab):
+                self._cut(change, thread_id, call, None, "the thread was closed")
 
     def _complete(
         self, change: Change, thread_id: str, turn_id: str, asked_by: str, text: str
@@ -236,6 +249,7 @@ class Acts:
         """The thread takes nothing more."""
         if change.of(thread_id).closed:
             return
+        yield from self._unasked(change, thread_id)
         yield from self.interrupt(change, thread_id, all_of_it=True)
         change.add(thread_id, log.Closed(descendants, by))
 

@@ -186,6 +186,7 @@ def _closed(thread: Thread, _: log.Closed) -> dict[str, Any]:
         "closed": 1,
         "status": "shutdown",
         "message": None,
+        "waits": "[]",
         "ends": thread.ends + 1,
         "end_status": "shutdown",
         "end_message": None,

@@ -21,6 +21,8 @@ from molecule_core.wire.threadlog import (
 )
 
 THREAD = "thread"
+WAIT = "thread_wait"
+"""The kind of the timer that ends a wait which nobody asks for any more; its key is `organisation/thread/call`."""
 ROOT = "root"
 """The path of the thread that a tree begins with."""
 SERVER = Author("server", "server", "Molecule")
@@ -253,6 +255,11 @@ class Setup(Struct, frozen=True, kw_only=True):
 def thread_key(thread_id: str) -> str:
     """The wake-up key of who waits for something in a thread."""
     return f"thread:{thread_id}"
+
+
+def wait_key(thread: Thread, call_id: str) -> str:
+    """The key of the timer of a wait."""
+    return f"{thread.org_id}/{thread.thread_id}/{call_id}"
 
 
 def work_key(workspace_id: str) -> str:

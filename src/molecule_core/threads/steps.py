@@ -17,10 +17,11 @@ from molecule_core.ground.metrics import Tally, ThreadMeter
 from molecule_core.store.database import Event, Read, Step, T, WriteSet
 from molecule_core.store.journal import org_key
 from molecule_core.store.queries import Params
+from molecule_core.store.timers import TIMERS, no_timer, timer
 from molecule_core.threads import counting, fold
 from molecule_core.threads.bases import BaseInstructions
 from molecule_core.threads.items import item_of
-from molecule_core.threads.model import THREAD, Line, Mail, Thread, Turn, thread_key, work_key
+from molecule_core.threads.model import THREAD, WAIT, Line, Mail, Thread, Turn, thread_key, wait_key, work_key
 from molecule_core.threads.rules import Room, flags_of, is_below
 from molecule_core.wire import threadlog as log
 from molecule_core.wire.threadlog import (
@@ -150,6 +151,8 @@ class Change:
         self._line(after, entry, turn_id, key)
         self.counts(counting.tally_of(entry))
         self._turned(after, entry)
+        if isinstance(entry, log.Collab) and entry.tool == "wait":
+            self._timed(after, entry)
         if (before.status, before.message, before.flags, before.waits) != (
             after.status,
             after.message,
@@ -208,6 +211,15 @@ class Change:
                 self._tell("THREAD_CLOSED", thread, ThreadClosed(*ids, entry.descendants))
             case _:
                 pass
+
+    def _timed(self, thread: Thread, wait: log.Collab) -> None:
+        """A wait that begins has an end at its deadline, also if nobody asks for it again."""
+        key = wait_key(thread, wait.call_id)
+        if wait.status != "inProgress":
+            self._writes.append(no_timer(WAIT, key))
+        elif wait.deadline is not None:
+            self._writes.append(timer(WAIT, key, wait.deadline))
+            self._rings[TIMERS] = None
 
     def _stands(self, thread: Thread) -> None:
         tree = [self._rows.get(each.thread_id, each) for each in self._trees.get(thread.root_id, ())]

@@ -7,6 +7,8 @@ Above: the edges. Below: calling, rules; the wake-ups of the store.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -17,10 +19,11 @@ from molecule_core.ground.errors import InvalidField, MoleculeError
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import NoSuchAgent, SourceLost
 from molecule_core.store.database import Command, Decision, Read, Step, Store, WriteSet
+from molecule_core.store.timers import TIMERS, no_timer, timer
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.threads import rules
 from molecule_core.threads.calling import Calls, call_of, heard_by
-from molecule_core.threads.model import Mail, Thread, thread_key
+from molecule_core.threads.model import WAIT, Mail, Thread, thread_key, wait_key
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.threads.steps import Change
 from molecule_core.wire.threadlog import AgentState, Collab
@@ -28,6 +31,8 @@ from molecule_core.wire.threads import AgentAnswer, AgentCall
 
 # So many waits at once are measured; one that is not asked for again is forgotten once it is over.
 _MOST_MEASURED = 10_000
+# The two clocks count in different units: by less than so many seconds they do not differ.
+_A_MOMENT = 0.001
 _HEARD = "there is new input from the user"
 _LEFT = "the turn has ended"
 """Of a wait that began outside of any turn too: a turn of its thread has ended since, and none runs."""
@@ -55,6 +60,8 @@ class Waits:
         self._limits = limits
         self._due: dict[tuple[str, str], float] = {}
         """When waits are over that this process knows of, by the monotonic clock."""
+        self.timers = {WAIT: self.on_due}
+        """Who is to be called by which timers."""
 
     async def wait(self, thread: Thread, asked: AgentCall) -> AgentAnswer:
         """How the call stands when it has ended, or after as long as a request is held at most: then it is asked again
@@ -184,7 +191,7 @@ class Waits:
             ended = yield from call_of(row, f"end:{asked.call_id}")
             begun = yield from call_of(row, f"begin:{asked.call_id}")
             if ended is not None or begun is None:
-                return WriteSet(ended or _gone(row, asked))
+                return WriteSet(ended or _gone(row, asked), [no_timer(WAIT, wait_key(row, asked.call_id))])
             rows = dict[str, Thread]()
             for each in begun.receiver_thread_ids:
                 found = yield Read("thread", {"thread_id": each})
@@ -205,6 +212,20 @@ class Waits:
             return change.written(over, refusal=refusal)
 
         return await self._store.run(Command(thread.org_id, (), decide, alone=True))
+
+    async def on_due(self, key: str) -> None:
+        """The time of a wait is over, and perhaps nobody asks for it any more: it gets its end. One whose time is kept
+        here by the other clock is looked at again when that is over."""
+        org_id, thread_id, call_id = key.split("/", 2)
+        thread, left = await self._reader.find(thread_id), self._due.get((thread_id, call_id), 0.0)
+        left -= self._clock.monotonic()
+        if thread is None or left > _A_MOMENT:
+            later = None if thread is None else self._clock.now() + round(left * SECOND)
+            return await self._store.run(Command(org_id, (), partial(_put_off, key, later)))
+        with suppress(SourceLost):
+            await self._end(thread, AgentCall(call_id=call_id), is_late=True)
+        self._due.pop((thread_id, call_id), None)
+        return None
 
     def _over(
         self,
@@ -262,6 +283,14 @@ async def held(
     """Whether a wait was over within these seconds. Registers with all keys before the first look."""
     found: bool | None = await wakeups.until_any(keys, look, seconds)
     return found is not None
+
+
+def _put_off(key: str, due: int | None) -> Decision[None]:
+    """A timer goes off later, or never."""
+    yield from ()
+    if due is None:
+        return WriteSet(None, [no_timer(WAIT, key)])
+    return WriteSet(None, [timer(WAIT, key, due)], rings=(TIMERS,))
 
 
 def _keys(thread: Thread, call: Collab) -> list[str]:
