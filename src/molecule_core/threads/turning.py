@@ -6,6 +6,8 @@ Whoever shows an old generation writes nothing. Above: the edges. Below: acts, s
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Literal, get_args
 
+from msgspec.structs import replace
+
 from molecule_core.ground.clock import SECOND, Clock, rfc3339
 from molecule_core.ground.errors import InvalidField, NotFound
 from molecule_core.ground.limits import Limits
@@ -177,7 +179,7 @@ class EngineWriter:
             tokens = yield from tree_tokens(row)
             stop = rules.stop_of(row, said.turn_id, tokens, self._limits)
             if stop in (None, "budget") and not is_known:
-                yield from self._added(change, row, said, key)
+                yield from self._added(change, row, said if stop is None else _costs_of(said), key)
                 after = change.of(row.thread_id)
                 stop = rules.stop_of(after, said.turn_id, tokens + after.tokens - row.tokens, self._limits)
             last = change.of(row.thread_id).last_ordinal
@@ -257,6 +259,11 @@ def check_fence(row: Thread, generation: int) -> None:
     """Nobody writes with an old generation. Raises StaleGeneration."""
     if rules.is_fenced(row, generation):
         raise StaleGeneration(given=generation, generation=row.generation)
+
+
+def _costs_of(said: Append) -> Append:
+    """Of what an engine adds, only what was spent: it counts, whatever has stopped the turn."""
+    return replace(said, entries=[each for each in said.entries if isinstance(each, log.Usage)])
 
 
 def _open(row: Thread, turn: Turn | None) -> OpenTurn | None:
