@@ -122,9 +122,17 @@ SELECT count(*) FROM threads AS c JOIN threads AS p ON p.thread_id = c.parent_id
 WHERE c.parent_id IS NOT NULL AND c.created_at > :since AND p.workspace_id = :workspace_id;
 
 -- name: thread_work
--- threads of a workspace with a turn that is not ended, that nobody holds now or that an engine holds itself
-SELECT thread_id, path, turn_id, queue, owner, owner_until FROM threads
-WHERE workspace_id = :workspace_id AND open = 1 ORDER BY updated_at, thread_id LIMIT :count;
+-- threads of a workspace with a turn that is not ended: nobody holds them now, or an engine does that has to begin it
+SELECT thread_id, path, turn_id, queue FROM threads
+WHERE workspace_id = :workspace_id AND open = 1 AND (owner IS NULL OR owner_until <= :now
+    OR (owner = :owner AND (turn_id IS NULL OR CAST(:own_too AS BIGINT) = 1)))
+ORDER BY updated_at, thread_id LIMIT :count;
+
+-- name: thread_work_held
+-- when the first of a workspace's threads with a turn that is not ended, and that others than an engine hold, is free
+SELECT MIN(owner_until) FROM threads
+WHERE workspace_id = :workspace_id AND open = 1 AND owner_until > :now AND owner IS NOT NULL
+    AND (CAST(:owner AS TEXT) IS NULL OR owner <> :owner);
 
 -- name: thread_engine
 -- when an engine of a workspace has asked for work

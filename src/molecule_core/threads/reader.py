@@ -200,12 +200,14 @@ class ThreadReader:
         none, if that takes too long. `own_too`: also those in which it has begun a turn, as another life of it."""
 
         async def look() -> Look[list[WorkItem]]:
-            wish = {"workspace_id": workspace_id, "count": self._limits.thread_rows}
-            rows, now = await self._store.rows("thread_work", wish), self._clock.now()
-            held = [until for *_, holder, until in rows if holder not in (None, owner) and until > now]
-            free = [row for row in rows if _is_free(row, owner, now, own_too=own_too)]
-            found = [_work_of(row) for row in free]
-            return Look(found or None, again_in=(min(held) - now) / SECOND if held else None)
+            now = self._clock.now()
+            whose = {"workspace_id": workspace_id, "owner": owner, "now": now}
+            wish = {**whose, "own_too": int(own_too), "count": self._limits.thread_rows}
+            found = [_work_of(row) for row in await self._store.rows("thread_work", wish)]
+            if found:
+                return Look(found)
+            ((until,),) = await self._store.rows("thread_work_held", whose)
+            return Look(None, again_in=None if until is None else (until - now) / SECOND)
 
         return Work(await self._wakeups.until(work_key(workspace_id), look, seconds) or [])
 
@@ -233,14 +235,6 @@ def _version_of(line: Line) -> int:
 
 
 def _work_of(row: Row) -> WorkItem:
-    thread_id, path, running, queue = row[:4]
+    thread_id, path, running, queue = row
     turn_id = running or msgspec.json.decode(queue, type=list[str])[0]
     return WorkItem(thread_id, path, turn_id, "accepted" if running is None else "running")
-
-
-def _is_free(row: Row, owner: str | None, now: int, *, own_too: bool) -> bool:
-    """Whether an engine has something to do there."""
-    _, _, running, _, holder, until = row
-    if holder is None or until <= now:
-        return True
-    return holder == owner and (own_too or running is None)
