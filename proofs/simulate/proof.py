@@ -20,7 +20,7 @@ from proofs.simulate.seeds import PLAYED, Played, both
 
 _MEMORY = Path("/dev/shm")
 _PROCESSES = 2
-_MOST_SECONDS = 3_600.0
+_MOST_SECONDS = 7_200.0
 # With fewer seeds, what comes seldom may not have come.
 _ENOUGH_SEEDS = 1_000
 _FEWEST_DELIVERED = 100
