@@ -8,6 +8,9 @@ export class Drafts {
   private readonly vault: Vault;
   private readonly prefix: string;
   private readonly watchers = new Set<Watcher>();
+  /** What was sent under these keys is known to be with the server: a later answer under one of them is about nothing that
+   * is written now. */
+  private readonly known = new Set<string>();
 
   constructor(vault: Vault, owner: { org: string; user: string }) {
     this.vault = vault;
@@ -21,11 +24,11 @@ export class Drafts {
   write(of: string, words: string): void {
     if (words !== "") return this.vault.set(this.prefix + of, words);
     this.vault.remove(this.prefix + of);
-    this.vault.remove(this.keyPlace(of));
   }
 
-  /** The key under which a draft is sent: the same whenever the same is sent again, until the server has it or the draft is
-   * gone, so that an answer that was lost, or came when nobody was there to take it, does not say it twice. */
+  /** The key under which a draft is sent: the same whenever the same is sent again, until the server is known to have it or
+   * something else was sent, so that an answer that was lost, or came when nobody was there to take it, does not say it twice.
+   * Words that were taken out and put back meanwhile are still the same. */
   keyOf(of: string, what: string, fresh: string): string {
     const kept = this.vault.get(this.keyPlace(of)) ?? "";
     const key = kept.slice(0, kept.indexOf(" "));
@@ -34,11 +37,12 @@ export class Drafts {
     return fresh;
   }
 
-  /** The server has what was sent under this key: it is no draft any more, wherever it is shown. */
+  /** The server has what was sent under this key: it is no draft any more, wherever it is shown. Another tab may have sent
+   * something else meanwhile, under the key that is kept now. */
   taken(of: string, key: string, words: string): void {
-    const kept = this.vault.get(this.keyPlace(of)) ?? "";
-    if (!kept.startsWith(`${key} `)) return;
-    this.vault.remove(this.keyPlace(of));
+    if (this.known.has(key)) return;
+    this.known.add(key);
+    if (this.vault.get(this.keyPlace(of))?.startsWith(`${key} `)) this.vault.remove(this.keyPlace(of));
     if (this.read(of) === words) this.write(of, "");
     for (const watcher of [...this.watchers]) watcher(of, words);
   }

@@ -27,8 +27,7 @@ function told(ordinal: number, entry: Item | null): EventFrame {
 }
 
 /** A server of one thread whose log is `lines`. */
-function opened(lines: Item[], answers: (path: string) => unknown = () => undefined): { made: Bench; asked: string[] } {
-  const made = new Bench();
+function opened(lines: Item[], answers: (path: string) => unknown = () => undefined, made = new Bench()): { made: Bench; asked: string[] } {
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
   const asked: string[] = [];
@@ -193,4 +192,59 @@ test("what was typed after it was sent stays when the answer comes", async () =>
   answers[0]?.();
   await settled();
   expect([field.value, made.desk.drafts.read("thread.t1")]).toEqual(["Go on, and mind the step", "Go on, and mind the step"]);
+});
+
+/** A thread that takes input when the test says so: `answers` in the order in which it was sent. */
+async function sayer(made = new Bench()): Promise<{ made: Bench; put: (words: string) => void; send: () => void; answers: ((answer: unknown) => void)[]; keys: () => unknown[]; field: HTMLTextAreaElement }> {
+  const answers: ((answer: unknown) => void)[] = [];
+  opened([line(1, "one")], (path) => (path.endsWith("/turns") ? new Promise((done, fail) => answers.push((answer) => (answer instanceof Error ? fail(answer) : done(answer)))) : undefined), made);
+  made.show(<ThreadView id="t1" tab="said" />);
+  await settled();
+  const field = screen.getByLabelText<HTMLTextAreaElement>("Say something to Talk t1");
+  return {
+    ...{ made, answers, field },
+    put: (words) => void fireEvent.change(field, { target: { value: words } }),
+    send: () => void fireEvent.click(screen.getByRole("button", { name: "Send" })),
+    keys: () => vi.mocked(made.api.ask).mock.calls.filter(([, path]) => path.endsWith("/turns")).map((call) => (call[2] as Item)["key"]),
+  };
+}
+
+test("words that were cut and pasted back while they were on their way are said once, and said anew they are another input", async () => {
+  const { made, put, send, answers, keys, field } = await sayer();
+  put("Go on");
+  send();
+  put("");
+  put("Go on");
+  answers[0]?.({ joined: true });
+  await settled();
+  expect([field.value, made.vault.keys("molecule.draft")]).toEqual(["", []]);
+  put("Go on");
+  send();
+  expect([keys().length, new Set(keys()).size]).toEqual([2, 2]);
+});
+
+test("words that had no answer, cut and pasted back, are sent again as the same input", async () => {
+  const { put, send, answers, keys } = await sayer();
+  put("Go on");
+  send();
+  answers[0]?.(new NoAnswer("The server did not answer."));
+  await settled();
+  put("");
+  put("Go on");
+  send();
+  expect([keys().length, new Set(keys()).size]).toEqual([2, 1]);
+});
+
+test("what another tab says to the same thread meanwhile keeps no answer from its words, and none of its own from it", async () => {
+  const { made, put, send, answers, field } = await sayer();
+  const other = new Bench({ vault: made.vault }).desk.drafts;
+  put("Go on");
+  send();
+  other.write("thread.t1", "Stop");
+  const key = other.keyOf("thread.t1", "auto Stop", "k2");
+  answers[0]?.({ joined: true });
+  await settled();
+  expect([field.value, other.read("thread.t1"), other.keyOf("thread.t1", "auto Stop", "k3")]).toEqual(["", "Stop", key]);
+  other.taken("thread.t1", key, "Stop");
+  expect(made.vault.keys("molecule.draft")).toEqual([]);
 });
