@@ -16,6 +16,7 @@ import { useStored } from "../state/store";
 import { absolute, exact } from "../text/time";
 import { preview } from "../text/words";
 import { plainly } from "../text/unseen";
+import { useNewest } from "../views/useNewest";
 import { Answers } from "./Answers";
 import { ApprovalMark } from "./ApprovalMark";
 import { Countdown } from "./Countdown";
@@ -238,19 +239,24 @@ function Step({ hop, said }: { hop: Hop; said: string }) {
 const LAST = 4;
 
 function Context({ workspaceId, name }: { workspaceId: string; name: string }) {
-  const desk = useDesk();
   const chat = useData((state) => state.chats.get(workspaceId));
   const known = useData((state) => state.workspaces.has(workspaceId));
   const loaded = chat?.loaded ?? false;
-  const [problem, setProblem] = useState<string | null>(null);
-  useEffect(() => {
-    if (known && !loaded) desk.readNewest(workspaceId).catch((error: unknown) => setProblem(wordsOf(error)));
-  }, [desk, workspaceId, known, loaded]);
+  // There is no chat of an agent that is gone.
+  const { problem, retry } = useNewest(workspaceId, loaded || !known);
   if (!known) return null;
   const last = (chat?.lines ?? []).filter(isSaid).slice(-LAST);
   return (
     <Part title="Last messages">
-      {last.length === 0 && <p className={css.fact}>{problem ?? (loaded ? "Nobody has written in its chat." : "Reading…")}</p>}
+      {last.length === 0 && problem === null && <p className={css.fact}>{loaded ? "Nobody has written in its chat." : "Reading…"}</p>}
+      {problem !== null && (
+        <p role="alert" className={css.fact}>
+          The newest could not be read: {problem}{" "}
+          <Button kind="quiet" onClick={retry}>
+            Try again
+          </Button>
+        </p>
+      )}
       <ul className={css.messages}>
         {last.map((line) => (
           <li key={line.id}>

@@ -2,6 +2,7 @@ import { act, fireEvent, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { NoAnswer, Refusal } from "../live/api";
 import { HELD_MS } from "../live/approving";
+import { RETRY_MS } from "../live/stuck";
 import type { ListName } from "../state/approvals";
 import { approvalOf, type Approval } from "../state/approvals";
 import { approvalRow, type Item } from "../state/approvals.testing";
@@ -382,4 +383,20 @@ test("a request that this page has not heard of is read, or said not to be there
   await shown(made, { open: "p9", list: "decided" });
   expect(read).toHaveBeenCalledExactlyOnceWith("a", "p9");
   expect(screen.getByRole("heading", { name: "drop the table" })).toBeTruthy();
+});
+
+test("last messages that could not be read are told of beside those that came since, and read later by themselves", async () => {
+  const made = new Bench();
+  made.server.do({ verb: "create", id: "a", parent: null });
+  for (const text of ["one", "two"]) made.server.do({ verb: "answer", id: "a", text });
+  made.load().desk.approving.take([one("p1")]);
+  const timeline = vi.spyOn(made.api, "timeline").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
+  await shown(made, { open: "p1" });
+  made.server.do({ verb: "answer", id: "a", text: "three" });
+  made.deliver();
+  const part = screen.getByRole("region", { name: "Last messages" });
+  const said = (): (string | null)[] => within(part).getAllByRole("listitem").map((each) => each.lastElementChild?.textContent ?? null);
+  expect([within(part).getByRole("alert").textContent, said()]).toEqual(["The newest could not be read: The store is busy. Try again", ["three"]]);
+  await pass(RETRY_MS);
+  expect([timeline.mock.calls.length, within(part).queryByRole("alert"), said()]).toEqual([2, null, ["one", "two", "three"]]);
 });

@@ -340,3 +340,39 @@ test.each([
   }
   expect(await asked()).toEqual([all[1]?.seq, undefined, all[1]?.seq]);
 });
+
+test("what events told in part and could not be read is read later by itself, until it is there", async () => {
+  const made = bench();
+  made.server.do({ verb: "ask", id: "a", text: "Where are you?" });
+  made.load();
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const timeline = vi.mocked(made.api.timeline).mockClear();
+  timeline.mockRejectedValueOnce(new Refusal(503, null, "The store is busy.")).mockRejectedValueOnce(new NoAnswer("The server did not answer."));
+  made.server.do({ verb: "hand_over", id: "a", count: 1 });
+  made.deliver();
+  const isWhole = (): boolean | undefined => made.desk.data.get()?.chats.get("a")?.lines[0]?.whole;
+  await act(() => vi.advanceTimersByTimeAsync(1_000));
+  expect([timeline.mock.calls.length, isWhole()]).toEqual([1, false]);
+  for (let times = 0; times < 2; times += 1) await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
+  expect([timeline.mock.calls.length, isWhole()]).toEqual([3, true]);
+  await act(() => vi.advanceTimersByTimeAsync(2 * RETRY_MS));
+  expect(timeline).toHaveBeenCalledTimes(3);
+});
+
+test("requests of a chat that could not be read are told, and read later by themselves and at a press", async () => {
+  const made = bench().load();
+  const approvals = vi.mocked(made.api.approvalsOf).mockRejectedValue(new Refusal(503, null, "The store is busy."));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  made.show(<Conversation workspaceId="a" />);
+  await settled();
+  expect(screen.getByRole("alert").textContent).toContain("What was asked for in this chat could not be read: The store is busy.");
+  await act(() => vi.advanceTimersByTimeAsync(RETRY_MS));
+  expect(approvals).toHaveBeenCalledTimes(2);
+  approvals.mockResolvedValue([]);
+  fireEvent.click(screen.getByRole("button", { name: "Try again" }));
+  await settled();
+  await act(() => vi.advanceTimersByTimeAsync(2 * RETRY_MS));
+  expect([approvals.mock.calls.length, screen.queryByRole("alert")]).toEqual([3, null]);
+});

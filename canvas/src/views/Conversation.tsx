@@ -1,6 +1,6 @@
 /** The chat with one agent: what was said, what is on its way, and where to write. */
 
-import { Suspense, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
 import { later } from "../parts/later";
@@ -12,12 +12,12 @@ import { choicesOf, conversationItems } from "../state/conversation";
 import { waitingFor } from "../state/delivery";
 import { EMPTY_CHAT, type Chat } from "../state/model";
 import { useStored } from "../state/store";
-import { wordsOf } from "../live/api";
 import { RETRY_MS } from "../live/stuck";
 import { Composer } from "./Composer";
 import css from "./Conversation.module.css";
 import { DelegationItem } from "./DelegationItem";
 import { MessageItem } from "./MessageItem";
+import { useNewest, useRetried, type Retried } from "./useNewest";
 import { useTranscript } from "./useTranscript";
 import { useDrop } from "./useDrop";
 import { useReading, useSpokenArrivals, useSpokenWork } from "./useReading";
@@ -110,7 +110,6 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
                   );
                 })}
               </ol>
-              {leave.problem !== null && <p className={css.begin}>What was asked for in this chat could not be read: {leave.problem}</p>}
             </>
           )}
         </div>
@@ -122,14 +121,8 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
           </div>
         )}
       </div>
-      {problem !== null && items.length > 0 && (
-        <p role="alert" className={css.behind}>
-          The newest messages could not be read: {problem}{" "}
-          <Button kind="quiet" onClick={retry}>
-            Try again
-          </Button>
-        </p>
-      )}
+      {problem !== null && items.length > 0 && <Behind words={`The newest messages could not be read: ${problem}`} onRetry={retry} />}
+      {leave.problem !== null && <Behind words={`What was asked for in this chat could not be read: ${leave.problem}`} onRetry={leave.retry} />}
       {drop.over && (
         <p className={css.drop}>
           <span>
@@ -142,67 +135,55 @@ export function Conversation({ workspaceId, messageId = null, focusComposer = fa
   );
 }
 
-/** Reads the newest page when it is not there, also after the connection came back; again later when that failed, for all
- * that comes meanwhile stands behind a hole. */
-function useNewest(workspaceId: string, loaded: boolean): { problem: string | null; retry: () => void } {
-  const desk = useDesk();
-  const { mode } = useStored(desk.connection.view);
-  const [problem, setProblem] = useState<{ of: string; words: string } | null>(null);
-  const [turn, setTurn] = useState(0);
-  const retry = useCallback(() => setTurn((each) => each + 1), []);
-  useEffect(() => {
-    if (loaded || mode === "lost") return;
-    const left = new AbortController();
-    desk.readNewest(workspaceId).then(
-      () => setProblem(null),
-      (error: unknown) => {
-        if (left.signal.aborted) return;
-        setProblem({ of: workspaceId, words: wordsOf(error) });
-        const timer = setTimeout(retry, RETRY_MS);
-        left.signal.addEventListener("abort", () => clearTimeout(timer));
-      },
-    );
-    return () => left.abort();
-  }, [desk, workspaceId, loaded, mode, turn, retry]);
-  return { problem: loaded || problem?.of !== workspaceId ? null : problem.words, retry };
-}
-
 const NOTHING: readonly Placed[] = [];
 
 /** Approvals of this chat: older ones are read with its newest page. */
-function useLeave(workspaceId: string, loaded: boolean): { placed: readonly Placed[]; problem: string | null } {
+function useLeave(workspaceId: string, loaded: boolean): Retried & { placed: readonly Placed[] } {
   const { approving } = useDesk();
   const placed = useData((state) => approvalsIn(state.approvals).get(workspaceId)) ?? NOTHING;
-  const [problem, setProblem] = useState<string | null>(null);
-  useEffect(() => {
-    if (!loaded) return;
-    approving.readOf(workspaceId).then(
-      () => setProblem(null),
-      (error: unknown) => setProblem(wordsOf(error)),
-    );
-  }, [approving, workspaceId, loaded]);
-  return { placed, problem };
+  return { placed, ...useRetried({ of: workspaceId, due: loaded, read: () => approving.readOf(workspaceId) }) };
 }
 
 /** So many milliseconds are given to events that come together. */
 const GATHER_MS = 150;
 
-/** Events tell of some things only that they happened; the rest is read, once for each. */
+/** Events tell of some things only that they happened; the rest is read, once for each, and again later when that failed. */
 function useParts(workspaceId: string, chat: Chat): void {
   const desk = useDesk();
-  const asked = useRef(new Set<string>());
+  const lost = useStored(desk.connection.view).mode === "lost";
+  const asked = useRef(new Map<string, "asked" | "failed">());
+  const [failures, setFailures] = useState(0);
   const part = chat.loaded ? partOf(chat)?.line : undefined;
   const what = part === undefined ? null : `${part.id} ${part.toldBy}`;
   useEffect(() => {
     // What is told anew how it stands may have to be read anew too.
     if (!chat.loaded) asked.current.clear();
-    if (what === null || asked.current.has(what)) return;
-    const timer = setTimeout(() => {
-      asked.current.add(what);
-      desk.readPart(workspaceId).catch(() => asked.current.delete(what));
-    }, GATHER_MS);
+    if (what === null || lost) return;
+    const before = asked.current.get(what);
+    if (before === "asked") return;
+    const timer = setTimeout(
+      () => {
+        asked.current.set(what, "asked");
+        desk.readPart(workspaceId).catch(() => {
+          asked.current.set(what, "failed");
+          setFailures((count) => count + 1);
+        });
+      },
+      before === "failed" ? RETRY_MS : GATHER_MS,
+    );
     return () => clearTimeout(timer);
-  }, [desk, workspaceId, chat.loaded, what]);
+  }, [desk, workspaceId, chat.loaded, what, lost, failures]);
+}
+
+function Behind({ words, onRetry }: { words: string; onRetry: () => void }) {
+  return (
+    <p role="alert" className={css.behind}>
+      {words}{" "}
+      <Button kind="quiet" onClick={onRetry}>
+        Try again
+      </Button>
+    </p>
+  );
 }
 
 function Empty({ loaded, problem, name, onRetry }: { loaded: boolean; problem: string | null; name: string; onRetry: () => void }) {

@@ -205,6 +205,19 @@ test("the work of an agent is listed, both what it gave and what it was given", 
   expect(rows[1]?.textContent).toContain("Asked Agent c");
 });
 
+test("work that could not be read anew is told of beside what is known, and read at a press", async () => {
+  const made = bench(DAY).load();
+  const read = vi.spyOn(made.api, "delegationsOf").mockRejectedValueOnce(new Refusal(503, null, "The store is busy."));
+  made.show(<WorkTab workspaceId="a" />);
+  await settled();
+  expect(screen.getByRole("list", { name: "Work given and taken" })).toBeTruthy();
+  expect(screen.getByRole("alert").textContent).toContain("The store is busy.");
+  read.mockResolvedValue([]);
+  fireEvent.click(screen.getByRole("button", { name: "Try again" }));
+  await settled();
+  expect([read.mock.calls.length, screen.queryByRole("alert")]).toEqual([2, null]);
+});
+
 test("work is not called stuck while its agent says that it is at work, in the chat and among the problems", async () => {
   const made = await live([{ verb: "delegate", id: "a", target: "b", text: "Read it" }, { verb: "hand", id: "a", at: 0 }]);
   act(() => made.desk.data.update((state) => state && { ...state, stuckSeconds: 60 }));

@@ -37,7 +37,14 @@ export function WorkTab({ workspaceId }: { workspaceId: string }) {
   }
   return (
     <div className={css.work}>
-      {problem !== null && <p role="alert">{problem}</p>}
+      {problem !== null && (
+        <p role="alert">
+          {problem}{" "}
+          <Button kind="quiet" onClick={retry}>
+            Try again
+          </Button>
+        </p>
+      )}
       <ul className={css.list} aria-label="Work given and taken">
         {works.slice(0, MOST).map((each) => (
           <WorkRow key={each.id} delegation={each} given={each.sourceId === workspaceId} />
