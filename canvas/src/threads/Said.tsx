@@ -1,7 +1,7 @@
 /** What is said and done in a thread, line by line as it comes. Words of models, agents and people are shown as the text they
  * are. */
 
-import { useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { useMemo, useRef, useState, type ReactNode } from "react";
 import { useDesk } from "../app";
 import { wordsOf } from "../live/api";
 import { Button } from "../parts/Button";
@@ -14,7 +14,8 @@ import type { AgentMessage, BaseSet, Closed, Collab, Compaction, ContextNote, En
 import { CallLine } from "./Calls";
 import type { Known, Log } from "./fold";
 import css from "./Threads.module.css";
-import { readEarlier } from "./useKnown";
+import { readEarlier, type Kept } from "./useKnown";
+import { useShown } from "./useShown";
 import { layerWords, mailWords, nameOf, provenanceWords, statusWords } from "./words";
 
 interface Props {
@@ -24,11 +25,6 @@ interface Props {
   isRead: boolean;
 }
 
-/** More lines than these are not in the document at once. */
-const SHOWN = 300;
-/** Whoever is so near to the end follows it. */
-const NEAR_PX = 80;
-
 export function Said({ thread, known, book, isRead }: Props) {
   const log = known.logs.get(thread.thread_id);
   if (log === undefined && !isRead) return <Notice icon="clock" title="Reading the conversation…" />;
@@ -37,15 +33,13 @@ export function Said({ thread, known, book, isRead }: Props) {
 
 /** A part of its own: what follows the end begins with what is scrolled. */
 function Lines({ thread, known, book, log }: Omit<Props, "isRead"> & { log: Log | undefined }) {
-  const [more, setMore] = useState(0);
-  const lines = useMemo(() => (log?.lines ?? []).slice(-(SHOWN + more)), [log, more]);
+  const { inside, lines, more } = useShown(log);
   const outputs = useMemo(() => outputsOf(log?.lines ?? []), [log]);
-  const panel = useFollowed(lines.at(-1)?.ordinal ?? 0);
   const hidden = log !== undefined && (log.from > 0 || log.lines.length > lines.length);
   const shown = lines.map((line) => ({ line, item: itemOf(line, { thread, known, outputs }) })).filter(({ item }) => item !== null);
   return (
-    <section ref={panel} className={css.said} aria-label="Conversation" tabIndex={0}>
-      {hidden && <Earlier known={known} book={book} id={thread.thread_id} onMore={() => setMore((before) => before + SHOWN)} />}
+    <section ref={inside} className={css.said} aria-label="Conversation" tabIndex={0}>
+      {hidden && <Earlier known={known} book={book} id={thread.thread_id} onMore={more} />}
       {shown.length === 0 && <p className={css.quiet}>Nothing was said yet.</p>}
       <ol className={css.items}>
         {shown.map(({ line, item }) => (
@@ -58,37 +52,26 @@ function Lines({ thread, known, book, log }: Omit<Props, "isRead"> & { log: Log 
   );
 }
 
-/** Keeps the end in view for whoever has it in view. */
-function useFollowed(last: number): React.RefObject<HTMLElement | null> {
-  const inside = useRef<HTMLElement>(null);
-  const near = useRef(true);
-  useLayoutEffect(() => {
-    const panel = inside.current?.parentElement;
-    if (!panel) return;
-    const look = (): void => {
-      near.current = panel.scrollHeight - panel.scrollTop - panel.clientHeight < NEAR_PX;
-    };
-    panel.addEventListener("scroll", look);
-    return () => panel.removeEventListener("scroll", look);
-  }, []);
-  useLayoutEffect(() => {
-    const panel = inside.current?.parentElement;
-    if (panel && near.current) panel.scrollTop = panel.scrollHeight;
-  }, [last]);
-  return inside;
-}
-
 function Earlier({ known, book, id, onMore }: { known: Known; book: Store<Known>; id: string; onMore: () => void }) {
   const { api } = useDesk();
   const [problem, setProblem] = useState<string | null>(null);
+  const [reading, setReading] = useState(false);
+  const kept = useRef<Kept>({ before: 0, lines: [] });
   const read = (): void => {
+    // As many as were asked for are shown once they are read, however often that is tried.
+    if (problem === null) onMore();
     setProblem(null);
-    onMore();
-    if ((known.logs.get(id)?.from ?? 0) > 0) readEarlier(api, id, book).catch((error: unknown) => setProblem(wordsOf(error)));
+    if ((known.logs.get(id)?.from ?? 0) === 0) return;
+    setReading(true);
+    readEarlier(api, id, book, kept.current)
+      .catch((error: unknown) => setProblem(wordsOf(error)))
+      .finally(() => setReading(false));
   };
   return (
     <p>
-      <Button onClick={read}>Show earlier lines</Button>{" "}
+      <Button disabled={reading} onClick={read}>
+        {reading ? "Reading…" : "Show earlier lines"}
+      </Button>{" "}
       {problem !== null && (
         <span role="alert" className={css.problem}>
           {problem}

@@ -19,7 +19,7 @@ function thread(id: string, more: Item = {}): Item {
   };
 }
 
-const line = (ordinal: number, text: string): Item => ({ ordinal, item_id: `t1.${ordinal}`, turn_id: "turn", at: "2026-03-01T10:00:00.000Z", type: "agent_message", entry: { type: "agent_message", text } });
+const line = (ordinal: number, text: string, type = "agent_message"): Item => ({ ordinal, item_id: `t1.${ordinal}`, turn_id: "turn", at: "2026-03-01T10:00:00.000Z", type, entry: { type, text } });
 
 function told(ordinal: number, entry: Item | null): EventFrame {
   const payload = { thread_id: "t1", root_id: "t1", ordinal, type: "agent_message", turn_id: "turn", entry };
@@ -144,6 +144,99 @@ test("who reads back in a conversation stays there while lines come, and who is 
   fireEvent.scroll(panel);
   say(4);
   expect(panel.scrollTop).toBe(4_000);
+});
+
+test("who unfolds what stands at the end of a conversation reads on where it is while lines come", async () => {
+  const { made } = opened([line(1, "one"), line(2, "a long thought", "reasoning")]);
+  const folded = (): HTMLDetailsElement => document.querySelector("details") as HTMLDetailsElement;
+  const unfold = (open: boolean): void => {
+    folded().open = open;
+    fireEvent(folded(), new Event("toggle"));
+  };
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(300);
+  vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => words().length * 1_000 + (folded().open ? 3_000 : 0));
+  made.show(<ThreadView id="t1" tab="said" />);
+  await settled();
+  const panel = screen.getByRole("tabpanel");
+  panel.scrollTop = 700; // as far as a browser scrolls
+  const say = (ordinal: number): void => act(() => made.desk.threadNews.set([told(ordinal, { type: "agent_message", text: `${ordinal}` })]));
+  act(() => unfold(true));
+  say(3);
+  expect([words().length, panel.scrollTop]).toEqual([2, 700]);
+  panel.scrollTop = 1_700;
+  act(() => unfold(false));
+  say(4);
+  expect(panel.scrollTop).toBe(3_000);
+});
+
+/** The log in pages of at most so many lines. */
+function paged(lines: readonly Item[], most: number): (path: string) => unknown {
+  return (path) => {
+    const [, after, limit] = /after=(\d+)&limit=(\d+)/.exec(path) ?? [];
+    if (after === undefined) return undefined;
+    const end = Math.min(Number(after) + Math.min(Number(limit), most), lines.length);
+    return { items: lines.slice(Number(after), end), reached_end: end === lines.length };
+  };
+}
+
+test("no line goes away at the top while somebody reads back; at the end only the last ones are in the document", async () => {
+  const lines = Array.from({ length: 500 }, (_, at) => line(at + 1, `said ${at + 1}`));
+  const { made } = opened(lines, paged(lines, 200));
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(300);
+  vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => words().length * 100);
+  made.show(<ThreadView id="t1" tab="said" />);
+  await settled();
+  const panel = screen.getByRole("tabpanel");
+  const say = (from: number, count: number): void => {
+    const ordinals = Array.from({ length: count }, (_, at) => from + at);
+    act(() => made.desk.threadNews.set(ordinals.map((at) => told(at, { type: "agent_message", text: `said ${at}` }))));
+  };
+  const scroll = (to: number): void => {
+    panel.scrollTop = to;
+    fireEvent.scroll(panel);
+  };
+  say(501, 110);
+  expect([words().length, words()[0]]).toEqual([300, "said 311"]);
+  scroll(0);
+  say(611, 10);
+  expect([words().length, words()[0], panel.scrollTop]).toEqual([310, "said 311", 0]);
+  scroll(31_000 - 300);
+  expect([words().length, words()[0], panel.scrollTop]).toEqual([300, "said 321", 30_000]);
+  say(621, 1);
+  expect([words().length, words()[0]]).toEqual([300, "said 322"]);
+  scroll(0);
+  fireEvent.click(screen.getByRole("button", { name: "Show earlier lines" }));
+  await settled();
+  expect(words()[0]).toBe("said 101");
+});
+
+test("earlier lines are read once, however often they are asked for, and after a failed page from that page on", async () => {
+  const lines = Array.from({ length: 900 }, (_, at) => line(at + 1, `said ${at + 1}`));
+  const pages = paged(lines, 60);
+  let failing: string | null = null;
+  const { made, asked } = opened(lines, (path) => (failing !== null && path.includes(failing) ? new Refusal(503, null, "The store is busy.") : pages(path)));
+  made.show(<ThreadView id="t1" tab="said" />);
+  for (let times = 0; times < 8; times += 1) await settled();
+  expect([words().length, words()[0]]).toEqual([200, "said 701"]);
+  asked.length = 0;
+  failing = "after=620&";
+  const button = (): HTMLButtonElement => screen.getByRole<HTMLButtonElement>("button", { name: /Show earlier lines|Reading…/ });
+  for (let times = 0; times < 3; times += 1) fireEvent.click(button());
+  expect([button().textContent, button().disabled]).toEqual(["Reading…", true]);
+  for (let times = 0; times < 4; times += 1) await settled();
+  expect(screen.getByRole("alert").textContent).toBe("The store is busy.");
+  expect([button().textContent, button().disabled]).toEqual(["Show earlier lines", false]);
+  failing = null;
+  fireEvent.click(button());
+  for (let times = 0; times < 4; times += 1) await settled();
+  expect(asked.map((each) => /after=(\d+)/.exec(each)?.[1])).toEqual(["500", "560", "620", "620", "680"]);
+  expect([words().length, words()[0]]).toEqual([400, "said 501"]);
+  fireEvent.click(button());
+  for (let times = 0; times < 8; times += 1) await settled();
+  expect([words().length, words()[0]]).toEqual([600, "said 301"]);
+  fireEvent.click(button());
+  for (let times = 0; times < 8; times += 1) await settled();
+  expect([words().length, words()[0]]).toEqual([800, "said 101"]);
 });
 
 test("input whose answer comes after the person left is said once: its words are gone, and sent before that they are the same input", async () => {

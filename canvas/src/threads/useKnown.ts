@@ -70,12 +70,20 @@ async function readLines(api: Api, threadId: string, book: Store<Known>, from: n
   }
 }
 
+/** Lines before those that are there which were read and do not touch them yet, for the next try when one page failed. */
+export interface Kept {
+  /** The ordinal up to which they are missing. */
+  before: number;
+  lines: EntryItem[];
+}
+
 /** Reads the lines before what is there, in as many pages as their length takes; shown once they touch it. */
-export async function readEarlier(api: Api, threadId: string, book: Store<Known>): Promise<void> {
+export async function readEarlier(api: Api, threadId: string, book: Store<Known>, kept: Kept): Promise<void> {
   const before = book.get().logs.get(threadId)?.from ?? 0;
   const from = Math.max(0, before - PAGE);
-  const lines: EntryItem[] = [];
-  for (let after = from; after < before; after = lines.at(-1)?.ordinal ?? before) {
+  if (kept.before !== before) Object.assign(kept, { before, lines: [] });
+  const { lines } = kept;
+  for (let after = lines.at(-1)?.ordinal ?? from; after < before; after = lines.at(-1)?.ordinal ?? before) {
     const page = await api.ask<EntryPage>("GET", pathOf(threadId, `/items?after=${after}&limit=${before - after}`));
     if (page.items.length === 0) break;
     lines.push(...page.items);
