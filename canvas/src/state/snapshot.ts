@@ -83,6 +83,8 @@ function cutOff({ lines, holeAfter, reachedEnd }: Chat): Pick<Chat, "loaded" | "
   return { loaded: false, holeAfter: holeAfter ?? lines.at(-1)?.seq ?? null, reachedEnd: reachedEnd && lines.length > 0 };
 }
 
-function isOver({ obligation, whole }: Line): boolean {
-  return whole && (obligation === null || isSettled(obligation.state));
+/** Nothing that the page missed can have changed it. A dead message is sent again where a person wishes so. */
+function isOver({ delivery, obligation, whole }: Line): boolean {
+  const arrived = delivery === null || delivery === "acked";
+  return whole && arrived && (obligation === null || isSettled(obligation.state));
 }

@@ -376,3 +376,23 @@ test("requests of a chat that could not be read are told, and read later by them
   await act(() => vi.advanceTimersByTimeAsync(2 * RETRY_MS));
   expect([approvals.mock.calls.length, screen.queryByRole("alert")]).toEqual([3, null]);
 });
+
+test("how far messages of older pages have come while the page was cut off is read page by page, whether or not an answer is owed", async () => {
+  const made = bench();
+  for (let turn = 0; turn < 120; turn += 1) made.server.do({ verb: "ask", id: "a", text: `question ${turn}` });
+  made.load();
+  vi.spyOn(made.api, "timeline").mockImplementation((id, limit, before = Infinity) => {
+    const older = made.server.timeline(id).filter(({ seq }) => seq < before);
+    return Promise.resolve({ items: older.slice(-limit), reached_end: older.length <= limit });
+  });
+  await made.desk.readNewest("a");
+  for (let pages = 0; pages < 2; pages += 1) await made.desk.readOlder("a");
+  const come = (): unknown[] => [...new Set(made.desk.data.get()?.chats.get("a")?.lines.map(({ delivery, whole }) => `${delivery} ${whole}`))];
+  expect(come()).toEqual(["stored true"]);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  made.show(<Conversation workspaceId="a" />);
+  made.server.do({ verb: "hand_over", id: "a", count: 120 });
+  made.cutOff();
+  for (let pages = 0; pages < 3; pages += 1) await act(() => vi.advanceTimersByTimeAsync(1_000));
+  expect(come()).toEqual(["handed_over true"]);
+});
