@@ -20,6 +20,8 @@ const CODE = /^#login=(.+)$/;
 
 export class App {
   readonly door: Store<Door> = createStore<Door>({ kind: "checking" });
+  /** Why a link let nobody in, for whoever is in all the same; null: there is nothing to tell, or it was put away. */
+  readonly refused: Store<string | null> = createStore<string | null>(null);
   readonly settings: SettingsStore;
   readonly router: Router;
   private readonly vault: Vault;
@@ -51,12 +53,13 @@ export class App {
 
   private async knock(): Promise<void> {
     const { code } = this;
-    this.shut({ kind: "checking" });
+    // Whoever is in stays so until a link is known to be good: what only this page has goes with its desk.
+    if (code === null || this.door.get().kind !== "in") this.shut({ kind: "checking" });
     try {
       this.open(await (code === null ? this.api.session() : this.api.logIn(code)));
       this.forget(code);
     } catch (error) {
-      this.refuse(error, code);
+      await this.refuse(error, code);
     }
   }
 
@@ -77,16 +80,33 @@ export class App {
     }
   }
 
-  private refuse(error: unknown, code: string | null): void {
-    if (!(error instanceof Refusal)) return this.door.set({ kind: "unreachable", problem: wordsOf(error) });
+  private async refuse(error: unknown, code: string | null): Promise<void> {
+    if (!(error instanceof Refusal)) return this.shut({ kind: "unreachable", problem: wordsOf(error) });
     this.forget(code);
-    const words = code !== null || error.status !== 401 ? error.message : null;
-    this.door.set({ kind: "out", problem: words });
+    if (code === null) return this.shut({ kind: "out", problem: error.status === 401 ? null : error.message });
+    if (this.door.get().kind !== "in") await this.goOn(error.message);
+    if (this.door.get().kind === "in") this.refused.set(error.message);
+  }
+
+  /** A link was refused; the session that the browser has may be good all the same. */
+  private async goOn(refusal: string): Promise<void> {
+    try {
+      this.open(await this.api.session());
+    } catch (error) {
+      const isOut = error instanceof Refusal && error.status === 401;
+      this.shut(isOut ? { kind: "out", problem: refusal } : { kind: "unreachable", problem: wordsOf(error) });
+    }
   }
 
   private open(session: Session): void {
-    const desk = new Desk({ session, api: this.api, vault: this.vault, onLogOut: () => this.leave() });
-    this.door.set({ kind: "in", desk });
+    const desk = new Desk({
+      session,
+      api: this.api,
+      vault: this.vault,
+      onLogOut: () => this.leave(),
+    });
+    this.refused.set(null);
+    this.shut({ kind: "in", desk });
     desk.start();
   }
 

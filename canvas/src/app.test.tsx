@@ -1,0 +1,137 @@
+import { act, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { App } from "./app";
+import type { Desk } from "./desk";
+import { memoryVault } from "./state/testing";
+import { Root } from "./views/Root";
+import { completeWindow, settled } from "./views/testing";
+import type { Session } from "./wire";
+
+const WAY_IN = "Log in to Molecule";
+const USED = "This login link was used before, or is too old.";
+
+function sessionOf(id: string): Session {
+  return { user: { id, name: id, kind: "person", role: "owner" }, org: { id: "org", name: "Acme" }, version: "1" };
+}
+
+/** A browser on a server: links let in once whom they are for, and the cookie says who is in. Answers come when they are let. */
+class Browser {
+  cookie: string | null = null;
+  links = new Map<string, string>();
+  readonly asked: string[] = [];
+  readonly tabs: App[] = [];
+  answer: (path: string) => Promise<void> = () => Promise.resolve();
+
+  constructor() {
+    completeWindow();
+    history.replaceState(null, "", "/app/");
+    vi.stubGlobal("WebSocket", class {
+      close(): void {}
+      send(): void {}
+    });
+    vi.stubGlobal("BroadcastChannel", channels());
+    vi.stubGlobal("fetch", async (path: string, { body }: RequestInit) => {
+      this.asked.push(path);
+      await this.answer(path);
+      if (path === "/login") this.use((JSON.parse(body as string) as { code: string }).code);
+      if (path !== "/login" && path !== "/session") return new Promise<Response>(() => undefined);
+      const failed = path === "/login" && this.refused ? USED : this.cookie === null ? "no session" : null;
+      return failed === null ? Response.json(sessionOf(this.cookie ?? "")) : Response.json({ error: failed }, { status: 401 });
+    });
+  }
+
+  async tab(link = ""): Promise<App> {
+    history.replaceState(null, "", `/app/${link}`);
+    const app = new App(memoryVault());
+    this.tabs.push(app);
+    await app.enter();
+    return app;
+  }
+
+  private refused = false;
+  private use(code: string): void {
+    const person = this.links.get(code);
+    this.refused = person === undefined;
+    this.cookie = person ?? this.cookie;
+    this.links.delete(code);
+  }
+}
+
+/** Channels that tell at once what a browser tells in its own time. */
+function channels(): unknown {
+  const open = new Set<{ onmessage: ((message: { data: unknown }) => void) | null }>();
+  return class {
+    onmessage: ((message: { data: unknown }) => void) | null = null;
+    constructor() {
+      open.add(this);
+    }
+    postMessage(data: unknown): void {
+      for (const each of open) if (each !== this) each.onmessage?.({ data });
+    }
+    close(): void {
+      open.delete(this);
+    }
+  };
+}
+
+async function paste(app: App, code: string): Promise<void> {
+  history.replaceState(null, "", `/app/#login=${code}`);
+  await act(() => app.enter());
+}
+
+function deskOf(app: App): Desk | null {
+  const door = app.door.get();
+  return door.kind === "in" ? door.desk : null;
+}
+
+let browser: Browser;
+beforeEach(() => {
+  Element.prototype.scrollTo = () => undefined; // jsdom lays nothing out, and has nothing to scroll
+  browser = new Browser();
+});
+afterEach(() => browser.tabs.forEach((app) => deskOf(app)?.stop()));
+
+test("a used link opened in a fresh tab says so, and lets in by a session that is still good", async () => {
+  browser.cookie = "ada";
+  const app = await browser.tab("#login=used");
+  render(<Root app={app} />);
+  expect(screen.queryByText(WAY_IN)).toBeNull();
+  expect(screen.getByRole("alert").textContent).toBe(`${USED} You are still logged in as ada.`);
+  fireEvent.click(screen.getByRole("button", { name: "Put away" }));
+  expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("a used link lets nobody in who has no session, whose end is told by the server alone", async () => {
+  const app = await browser.tab("#login=used");
+  expect(app.door.get()).toEqual({ kind: "out", problem: USED });
+  browser.answer = (path) => (path === "/session" ? Promise.reject(new TypeError("cut")) : Promise.resolve());
+  await paste(app, "used");
+  expect(app.door.get().kind).toBe("unreachable");
+});
+
+test("a used link pasted into a page that is in leaves its desk at work", async () => {
+  browser.cookie = "ada";
+  const app = await browser.tab();
+  const desk = deskOf(app);
+  const stop = vi.spyOn(desk as Desk, "stop");
+  render(<Root app={app} />);
+  await paste(app, "used");
+  expect([deskOf(app) === desk, stop.mock.calls.length]).toEqual([true, 0]);
+  expect(screen.getByRole("alert").textContent).toContain(USED);
+  expect(browser.asked.filter((path) => path === "/session")).toHaveLength(1);
+});
+
+test("a good link pasted into a page that is in stops its desk once the server has said whose it is", async () => {
+  browser.cookie = "ada";
+  browser.links.set("good", "bob");
+  const app = await browser.tab();
+  const stop = vi.spyOn(deskOf(app) as Desk, "stop");
+  let answer: () => void = () => undefined;
+  browser.answer = () => new Promise((done) => (answer = done));
+  const pasted = paste(app, "good");
+  await settled();
+  expect([stop.mock.calls.length, deskOf(app)?.session.user.id]).toEqual([0, "ada"]);
+  answer();
+  await pasted;
+  expect([stop.mock.calls.length, deskOf(app)?.session.user.id, app.refused.get()]).toEqual([1, "bob", null]);
+});
