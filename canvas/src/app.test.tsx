@@ -135,3 +135,16 @@ test("a good link pasted into a page that is in stops its desk once the server h
   await pasted;
   expect([stop.mock.calls.length, deskOf(app)?.session.user.id, app.refused.get()]).toEqual([1, "bob", null]);
 });
+
+test("where somebody else logs in in one tab, the others ask who is in; those of the same person go on", async () => {
+  browser.cookie = "ada";
+  browser.links.set("bobs", "bob").set("bobs again", "bob");
+  const [one, other] = [await browser.tab(), await browser.tab()];
+  await paste(one, "bobs");
+  await settled();
+  expect([deskOf(one), deskOf(other)].map((desk) => desk?.session.user.id)).toEqual(["bob", "bob"]);
+  const desk = deskOf(other);
+  await paste(one, "bobs again");
+  await settled();
+  expect(deskOf(other)).toBe(desk);
+});

@@ -104,6 +104,7 @@ export class App {
       api: this.api,
       vault: this.vault,
       onLogOut: () => this.leave(),
+      onOther: () => void this.enter(),
     });
     this.refused.set(null);
     this.shut({ kind: "in", desk });

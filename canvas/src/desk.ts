@@ -41,6 +41,8 @@ interface DeskParts {
   vault: Vault;
   /** The session is over. */
   onLogOut: () => void;
+  /** Somebody else has logged in in this browser: what goes out of this page goes out in their name. */
+  onOther: () => void;
 }
 
 export class Desk {
@@ -86,7 +88,7 @@ export class Desk {
   };
   private readonly tellLast = (): void => this.marks.flush();
 
-  constructor({ session, api, vault, onLogOut }: DeskParts) {
+  constructor({ session, api, vault, onLogOut, onOther }: DeskParts) {
     this.session = session;
     this.api = api;
     const owner = { org: session.org.id, user: session.user.id };
@@ -101,7 +103,7 @@ export class Desk {
     this.missedWork = new MissedWork(api, session.org.id, this.data);
     this.stuck = new Stuck(() => api.problems(session.org.id), Date.now);
     this.approving = new Approving({ api, orgId: session.org.id, data: this.data, undo: this.undo });
-    this.tabs = new Tabs((word) => this.hear(word, onLogOut));
+    this.tabs = new Tabs((word) => this.hear(word, { onLogOut, onOther }));
     this.connection = new Connection({
       url: `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`,
       loadSnapshot: () => api.snapshot(session.org.id),
@@ -118,6 +120,7 @@ export class Desk {
     window.addEventListener("storage", this.reread);
     window.addEventListener("pagehide", this.tellLast);
     this.connection.start();
+    this.tabs.tell({ kind: "logged_in", owner: this.owner });
   }
 
   stop(): void {
@@ -267,8 +270,9 @@ export class Desk {
     this.marks.retry();
   }
 
-  private hear(word: Word, onLogOut: () => void): void {
+  private hear(word: Word, { onLogOut, onOther }: Pick<DeskParts, "onLogOut" | "onOther">): void {
     if (word.kind === "logged_out") return onLogOut();
+    if (word.kind === "logged_in") return word.owner === this.owner ? undefined : onOther();
     if (word.owner !== this.owner) return;
     this.changeChat(word.workspaceId, (chat) => readUpTo(chat, word.seq));
   }

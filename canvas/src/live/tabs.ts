@@ -1,8 +1,12 @@
-/** What the tabs of one person tell each other. */
+/** What the tabs of one browser tell each other. */
 
 import { number, text } from "../state/reading";
 
-export type Word = { kind: "read"; owner: string; workspaceId: string; seq: number } | { kind: "logged_out" };
+export type Word =
+  | { kind: "read"; owner: string; workspaceId: string; seq: number }
+  /** Who the browser's session is of; a tab that thought otherwise asks. */
+  | { kind: "logged_in"; owner: string }
+  | { kind: "logged_out" };
 
 export class Tabs {
   private readonly channel: BroadcastChannel | null;
@@ -25,5 +29,6 @@ function hear(value: unknown, onWord: (word: Word) => void): void {
   const kind = text(value, "kind");
   if (kind === "logged_out") return onWord({ kind });
   const [owner, workspaceId, seq] = [text(value, "owner"), text(value, "workspaceId"), number(value, "seq")];
+  if (kind === "logged_in" && owner !== null) onWord({ kind, owner });
   if (kind === "read" && owner !== null && workspaceId !== null && seq !== null) onWord({ kind, owner, workspaceId, seq });
 }

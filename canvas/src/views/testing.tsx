@@ -53,7 +53,7 @@ export class Bench {
     this.vault = vault;
     const session: Session = { user: { id: "ada", name: "Ada", kind: "person", role }, org: { id: "org", name: "Acme" }, version: "1" };
     this.app = new App(vault);
-    this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined });
+    this.desk = new Desk({ session, api: this.api, vault, onLogOut: () => undefined, onOther: () => undefined });
     vi.spyOn(this.api, "markRead").mockResolvedValue({});
     vi.spyOn(this.api, "problems").mockResolvedValue(NO_PROBLEMS);
     vi.spyOn(this.api, "people").mockResolvedValue([]);
