@@ -2,6 +2,7 @@ import { act, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { App } from "./app";
 import type { Desk } from "./desk";
+import type { Parts } from "./instructions/model";
 import { memoryVault } from "./state/testing";
 import { Root } from "./views/Root";
 import { completeWindow, settled } from "./views/testing";
@@ -147,4 +148,25 @@ test("where somebody else logs in in one tab, the others ask who is in; those of
   await paste(one, "bobs again");
   await settled();
   expect(deskOf(other)).toBe(desk);
+});
+
+test("what was changed and not saved goes when its person logs out or somebody else comes, and stays for who comes back", async () => {
+  browser.cookie = "ada";
+  browser.links.set("bobs", "bob");
+  const app = await browser.tab();
+  const unsaved = (): string[] => [...app.unsaved.all.get().keys()];
+  const change = (): void => app.unsaved.put(`org ${browser.cookie} support`, { parts: {} as Parts, from: 1 });
+  change();
+  browser.cookie = null;
+  await app.enter();
+  expect(app.door.get().kind).toBe("out");
+  browser.cookie = "ada";
+  await app.enter();
+  expect(unsaved()).toEqual(["org ada support"]);
+  await paste(app, "bobs");
+  expect(unsaved()).toEqual([]);
+  change();
+  vi.spyOn(deskOf(app) as Desk, "logOut").mockResolvedValue();
+  await app.logOut();
+  expect([app.door.get(), unsaved()]).toEqual([{ kind: "out", problem: null }, []]);
 });

@@ -2,11 +2,13 @@
 
 import { createContext, useContext } from "react";
 import { Desk } from "./desk";
+import type { TemplateDraft } from "./instructions/model";
 import { Api, Refusal, wordsOf } from "./live/api";
 import { browserRouter, type Place, type Router } from "./router";
 import type { State } from "./state/model";
 import { settingsStore, type Settings, type SettingsStore } from "./state/settings";
 import { createStore, useSelected, useStored, type Store } from "./state/store";
+import { ownerKey, Unsaved } from "./state/unsaved";
 import { browserVault, type Vault } from "./state/vault";
 import type { Session } from "./wire";
 
@@ -23,6 +25,7 @@ export class App {
   /** Why a link let nobody in, for whoever is in all the same; null: there is nothing to tell, or it was put away. */
   readonly refused: Store<string | null> = createStore<string | null>(null);
   readonly settings: SettingsStore;
+  readonly unsaved = new Unsaved<TemplateDraft>();
   readonly router: Router;
   private readonly vault: Vault;
   private readonly api: Api;
@@ -74,6 +77,7 @@ export class App {
     this.leaving = true; // the live channel says that the session ended before the command is answered
     try {
       await door.desk.logOut();
+      this.unsaved.retain(() => false);
       this.leave();
     } finally {
       this.leaving = false;
@@ -107,6 +111,8 @@ export class App {
       onOther: () => void this.enter(),
     });
     this.refused.set(null);
+    // Whoever comes back after their session has ended finds what they had changed; nobody else does.
+    this.unsaved.retain((key) => key.startsWith(ownerKey(session)));
     this.shut({ kind: "in", desk });
     desk.start();
   }

@@ -4,7 +4,6 @@ import { Refusal } from "../live/api";
 import { announce, Announcer } from "../parts/Announcer";
 import { Bench, settled } from "../views/testing";
 import type { TemplateRow, TemplateVersion } from "../wire";
-import { forgetDrafts } from "./drafts";
 import InstructionsView from "./InstructionsView";
 import SeatInstructions from "./SeatInstructions";
 import { TEST_TEXT } from "./TestPush";
@@ -42,6 +41,7 @@ interface Call {
 /** The server's answers; what was asked is kept. */
 class Answers {
   readonly calls: Call[] = [];
+  templates = [BASE, OWN];
   preview: (body: Record<string, unknown>) => unknown = () => ({ text: "Rendered  words\n<b>as</b> they are", tokens: 42, reply_via: "mcp__molecule__reply", docs_url: null, available_tools: [] });
   save: () => unknown = () => ({ template: OWN.template, warnings: [] });
 
@@ -52,7 +52,7 @@ class Answers {
     if (method === "PUT") return this.save();
     if (method === "POST" || method === "DELETE") return {};
     const known: Record<string, unknown> = {
-      "": [BASE, OWN], "/support": { row: OWN, base: PARTS }, "/codex-default": { row: BASE, base: {} }, "/support/versions": VERSIONS,
+      "": this.templates, "/support": { row: OWN, base: PARTS }, "/codex-default": { row: BASE, base: {} }, "/support/versions": VERSIONS,
       "/codex-default/versions": OF_BASE, "/support/figures": FIGURES, "/codex-default/figures": { versions: [], trial: null },
     };
     return known[call.path];
@@ -64,17 +64,21 @@ class Answers {
 }
 
 let answers: Answers;
+const benches: Bench[] = [];
 
 beforeEach(() => {
   answers = new Answers();
-  forgetDrafts();
 });
-afterEach(() => vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  for (const { app } of benches.splice(0)) app.unsaved.retain(() => false); // what asks before a page is left is the window's
+});
 
 function bench(role = "owner"): Bench {
   const made = new Bench({ role });
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
+  benches.push(made);
   vi.spyOn(made.api, "ask").mockImplementation((async (method: string, path: string, body: unknown) => {
     const answer = answers.answer(method, path, body);
     if (answer instanceof Error) throw answer;
@@ -199,11 +203,12 @@ test("a new version is saved with its note, and what the server refuses keeps th
   expect(screen.queryByText("Not saved yet")).toBeNull();
 });
 
+const leaving = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
+
 test("unsaved changes stay while another view is shown, and the browser asks before it leaves", async () => {
   const made = bench();
   const first = made.show(<InstructionsView templateId="support" />);
   await settled();
-  const leaving = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
   expect(leaving()).toBe(false);
   await type("Text compact", "half done");
   expect(leaving()).toBe(true);
@@ -215,6 +220,41 @@ test("unsaved changes stay while another view is shown, and the browser asks bef
   fireEvent.click(screen.getByRole("button", { name: "Forget my changes" }));
   expect(field("Text compact")).toHaveProperty("value", "shorter\nstill");
   expect(leaving()).toBe(false);
+});
+
+test.each(["by oneself", "by somebody else"])("what was changed in a template that is removed %s is nothing to ask about any more", async (by) => {
+  const made = await open();
+  await type("Text compact", "half done");
+  expect(leaving()).toBe(true);
+  answers.templates = [BASE];
+  if (by === "by oneself") {
+    fireEvent.click(screen.getByRole("button", { name: "Remove…" }));
+    fireEvent.click(screen.getByRole("button", { name: "Remove it" }));
+  } else act(() => made.desk.templateChanges.update((count) => count + 1));
+  await settled();
+  expect([screen.queryByText("There is no such template") !== null, leaving()]).toEqual([true, false]);
+});
+
+test("what was changed in a template of which Molecule's own is in force again is nothing to ask about any more", async () => {
+  await open("codex-default");
+  await type("Text compact", "half done");
+  expect(leaving()).toBe(true);
+  fireEvent.click(screen.getByRole("button", { name: "Remove…" }));
+  fireEvent.click(screen.getByRole("button", { name: "Remove it" }));
+  await settled();
+  expect([screen.queryByText("Not saved yet"), leaving()]).toEqual([null, false]);
+});
+
+test("what one person has changed is not another's", async () => {
+  const made = bench();
+  const first = made.show(<InstructionsView templateId="support" />);
+  await settled();
+  await type("Text compact", "what Ada began");
+  first.unmount();
+  made.desk.session.user.id = "bob";
+  made.show(<InstructionsView templateId="support" />);
+  await settled();
+  expect(field("Text compact")).toHaveProperty("value", "shorter\nstill");
 });
 
 test("names of tools are typed with commas, and kept as they are typed", async () => {

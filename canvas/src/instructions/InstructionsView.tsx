@@ -9,6 +9,7 @@ import { Notice } from "../parts/Notice";
 import { NARROW, useMedia } from "../parts/useMedia";
 import { useStored } from "../state/store";
 import { Calls } from "./calls";
+import { useForgetGone } from "./drafts";
 import { sumWords } from "./figures";
 import css from "./Instructions.module.css";
 import { rowWords, type Row } from "./model";
@@ -23,6 +24,7 @@ export default function InstructionsView({ templateId }: { templateId: string | 
   const changes = `${useStored(desk.templateChanges)} ${useAssigned()}`;
   const calls = useMemo(() => new Calls(desk.api, desk.session.org.id), [desk]);
   const { value: rows, problem, reread } = useAsked(() => calls.templates(), changes);
+  useForgetGone(rows);
   const [making, setMaking] = useState(false);
   if (rows === null) {
     if (problem === null) return <Notice icon="clock" title="Reading the instructions…" />;

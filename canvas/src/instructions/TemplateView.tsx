@@ -1,7 +1,7 @@
 /** One template: its texts with a preview, what differs from its base, its versions, its figures. */
 
 import { useCallback, useState, type ReactNode } from "react";
-import { useApp, useDesk } from "../app";
+import { useApp } from "../app";
 import { Button, IconButton } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { Tabs } from "../parts/Tabs";
@@ -9,7 +9,7 @@ import { plural } from "../text/words";
 import { DeedProblem, useDeed } from "../views/useDeed";
 import type { Calls } from "./calls";
 import { DiffView } from "./DiffView";
-import { useDraft } from "./drafts";
+import { useDraft, useForget } from "./drafts";
 import { Editor } from "./Editor";
 import { FiguresTable } from "./FiguresTable";
 import { Marks } from "./CodeField";
@@ -78,13 +78,8 @@ export function TemplateView({ calls, row, turn, narrow, onChanged }: Props) {
   );
 }
 
-function useOwnDraft(template: Template): ReturnType<typeof useDraft> {
-  const { session } = useDesk();
-  return useDraft(`${session.org.id} ${template.id}`, template);
-}
-
 function Writing({ calls, template, onSaved }: { calls: Calls; template: Template; onSaved: () => Promise<void> }) {
-  const draft = useOwnDraft(template);
+  const draft = useDraft(template);
   const [marks, setMarks] = useState<readonly Mark[]>([]);
   const [note, setNote] = useState("");
   const [inForce, setInForce] = useState(true);
@@ -151,7 +146,7 @@ interface ChangesProps {
 }
 
 function Changes({ calls, template, turn }: ChangesProps): ReactNode {
-  const draft = useOwnDraft(template);
+  const draft = useDraft(template);
   const { base } = template;
   return (
     <div className={css.changes}>
@@ -201,6 +196,11 @@ function saidInstead(base: Parts, own: Parts): Parts {
 function Remove({ calls, row, onRemoved }: { calls: Calls; row: Row; onRemoved: () => Promise<void> }) {
   const [asking, setAsking] = useState(false);
   const deed = useDeed();
+  const forget = useForget();
+  const onDone = (): Promise<void> => {
+    forget(row.id);
+    return onRemoved();
+  };
   return (
     <>
       <Button onClick={() => setAsking(true)}>Remove…</Button>
@@ -210,7 +210,7 @@ function Remove({ calls, row, onRemoved }: { calls: Calls; row: Row; onRemoved: 
             <p>{row.edited ? "What came with Molecule is in force again." : "It must be chosen for no agent, and no other template may extend it."}</p>
             <DeedProblem deed={deed} className={css.problem} />
             <div className={css.deeds}>
-              <Button kind="primary" disabled={deed.busy} onClick={() => deed.run(() => calls.remove(row.id), "Removed", onRemoved)}>
+              <Button kind="primary" disabled={deed.busy} onClick={() => deed.run(() => calls.remove(row.id), "Removed", onDone)}>
                 Remove it
               </Button>
               <Button onClick={() => setAsking(false)}>Keep it</Button>

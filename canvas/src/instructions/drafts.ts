@@ -1,43 +1,34 @@
-/** What a person has changed in templates and not saved. It stays while the page is open, whatever view is shown. */
+/** What a person has changed in templates and not saved. */
 
-import { createStore, useSelected } from "../state/store";
+import { useEffect } from "react";
+import { useApp, useDesk } from "../app";
+import { useSelected } from "../state/store";
+import { ownerKey } from "../state/unsaved";
 import { sameParts, type Parts, type Template } from "./model";
 
-interface Draft {
-  parts: Parts;
-  /** The version that it was begun from. */
-  from: number;
-}
-
-const all = createStore<ReadonlyMap<string, Draft>>(new Map());
-
-/** The browser asks before it leaves a page with unsaved changes, whatever view is shown. Where there are none nothing
- * listens: some browsers keep no page for the way back that could ask. */
-const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
-all.subscribe(() => (all.get().size > 0 ? window.addEventListener("beforeunload", ask) : window.removeEventListener("beforeunload", ask)));
-
-export function useDraft(key: string, template: Template): { parts: Parts; dirty: boolean; from: number; change: (parts: Parts) => void; drop: () => void } {
-  const draft = useSelected(all, (drafts) => drafts.get(key));
-  const change = (parts: Parts): void => {
-    const same = sameParts(parts, template.parts);
-    all.update((drafts) => {
-      const next = new Map(drafts);
-      if (same) next.delete(key);
-      else next.set(key, { parts, from: draft?.from ?? template.version });
-      return next;
-    });
-  };
-  const drop = (): void => {
-    all.update((drafts) => {
-      const next = new Map(drafts);
-      next.delete(key);
-      return next;
-    });
-  };
+export function useDraft(template: Template): { parts: Parts; dirty: boolean; from: number; change: (parts: Parts) => void; drop: () => void } {
+  const { unsaved } = useApp();
+  const key = ownerKey(useDesk().session) + template.id;
+  const draft = useSelected(unsaved.all, (drafts) => drafts.get(key));
+  const drop = (): void => unsaved.drop(key);
+  const change = (parts: Parts): void => (sameParts(parts, template.parts) ? drop() : unsaved.put(key, { parts, from: draft?.from ?? template.version }));
   return { parts: draft?.parts ?? template.parts, dirty: draft !== undefined, from: draft?.from ?? template.version, change, drop };
 }
 
-/** For tests: nobody has changed anything. */
-export function forgetDrafts(): void {
-  all.set(new Map());
+/** Forgets what was changed in a template that is removed: there is nothing left to save it to. */
+export function useForget(): (templateId: string) => void {
+  const { unsaved } = useApp();
+  const own = ownerKey(useDesk().session);
+  return (templateId) => unsaved.drop(own + templateId);
+}
+
+/** The same for all that are not in the list any more, whoever removed them; null: it was not read yet. */
+export function useForgetGone(there: readonly { id: string }[] | null): void {
+  const { unsaved } = useApp();
+  const own = ownerKey(useDesk().session);
+  useEffect(() => {
+    if (there === null) return;
+    const keys = new Set(there.map(({ id }) => own + id));
+    unsaved.retain((key) => !key.startsWith(own) || keys.has(key));
+  }, [unsaved, own, there]);
 }

@@ -38,6 +38,13 @@ export interface Template extends Row {
   base: { name: string; parts: Parts } | null;
 }
 
+/** What a person has changed in a template and not saved. */
+export interface TemplateDraft {
+  parts: Parts;
+  /** The version that it was begun from. */
+  from: number;
+}
+
 export interface Version {
   version: number;
   parts: Parts;

@@ -1,0 +1,36 @@
+/** What a person has changed and not saved, by a key that begins with who they are. It stays while the page is open, whatever
+ * view is shown, and goes when they log out or somebody else comes. */
+
+import { createStore, type Store } from "./store";
+
+export class Unsaved<T> {
+  readonly all: Store<ReadonlyMap<string, T>> = createStore<ReadonlyMap<string, T>>(new Map());
+
+  /** The browser asks before it leaves a page with unsaved changes. Where there are none nothing listens: some browsers keep no
+   * page for the way back that could ask. */
+  constructor() {
+    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
+    this.all.subscribe(() => (this.all.get().size > 0 ? window.addEventListener("beforeunload", ask) : window.removeEventListener("beforeunload", ask)));
+  }
+
+  put(key: string, value: T): void {
+    this.all.update((all) => new Map(all).set(key, value));
+  }
+
+  drop(key: string): void {
+    this.retain((each) => each !== key);
+  }
+
+  /** Only those whose key is wanted stay. */
+  retain(isWanted: (key: string) => boolean): void {
+    this.all.update((all) => {
+      const left = [...all].filter(([key]) => isWanted(key));
+      return left.length === all.size ? all : new Map(left);
+    });
+  }
+}
+
+/** How the keys of a person begin. */
+export function ownerKey({ org, user }: { org: { id: string }; user: { id: string } }): string {
+  return `${org.id} ${user.id} `;
+}
