@@ -4,7 +4,9 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useApp, useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
 import { CopyButton } from "../parts/CopyButton";
+import { Dialog } from "../parts/Dialog";
 import { Icon } from "../parts/Icon";
+import { Link } from "../parts/Link";
 import { useNow } from "../parts/now";
 import type { Connection } from "../live/api";
 import { arrivalSteps, STALLED_MS, wasAsked, type ArrivalStep } from "../state/arrival";
@@ -26,30 +28,52 @@ export function Arrival({ connection, hosts, onHide, onAnother }: Props) {
   const { router } = useApp();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
+  const [next, setNext] = useState<(() => void) | null>(null);
+  const openChat = (): void => router.go({ view: "org", focus: connection.id, panel: "chat", filter: "" });
+  // Both lead away from a token that is shown nowhere else.
+  const leave = (go: () => void): void => (connection.token === "" ? go() : setNext(() => go));
   return (
     <div className={css.arrival}>
       <h3 ref={heading} tabIndex={-1} className={css.made}>
         The seat “{connection.name}” is made
       </h3>
-      <Token token={connection.token} onHide={onHide} />
+      <Token connection={connection} onHide={onHide} />
       <HowTo workspaceId={connection.id} hosts={hosts} />
       <Checklist workspaceId={connection.id} />
       <div className={css.after}>
-        <Button kind="primary" onClick={() => router.go({ view: "org", focus: connection.id, panel: "chat", filter: "" })}>
+        <Button kind="primary" onClick={() => leave(openChat)}>
           Open its chat
         </Button>
-        <Button onClick={onAnother}>Connect another</Button>
+        <Button onClick={() => leave(onAnother)}>Connect another</Button>
       </div>
+      {next !== null && <Ask onGo={next} onStay={() => setNext(null)} />}
     </div>
   );
 }
 
-function Token({ token, onHide }: { token: string; onHide: () => void }) {
+function Ask({ onGo, onStay }: { onGo: () => void; onStay: () => void }) {
+  return (
+    <Dialog label="Do you have the token?" onClose={onStay}>
+      <p>It is still shown here, and is gone once you go on. A new one, made later, ends this one.</p>
+      <div className={css.after}>
+        <Button kind="primary" onClick={onStay}>
+          Back to the token
+        </Button>
+        <Button onClick={onGo}>I have it, go on</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+function Token({ connection: { id, token }, onHide }: { connection: Connection; onHide: () => void }) {
   if (token === "") {
     return (
       <p className={`${css.token} ${css.hidden}`}>
         <Icon name="check" />
-        <span>The token is hidden and is not kept here. If it is lost, make another seat.</span>
+        <span>
+          The token is hidden and is not kept here. If it is lost, make a new one: “New token” under{" "}
+          <Link to={{ view: "org", focus: id, panel: "about", filter: "" }}>About</Link> of this agent.
+        </span>
       </p>
     );
   }

@@ -3,12 +3,15 @@
 import { useId, useMemo, useRef, useState, type FormEvent } from "react";
 import { useData, useDesk } from "../app";
 import { Button } from "../parts/Button";
-import { wordsOf, type Connection } from "../live/api";
+import { NoAnswer, wordsOf, type Connection } from "../live/api";
 import { childrenOf, type Tree } from "../state/tree";
 import { plural } from "../text/words";
 import css from "./ConnectView.module.css";
 import { HostSelect, type Hosts } from "./useHosts";
 import { treeOf } from "./useOrg";
+
+/** What was asked for may have been done, and asked again makes another. */
+const MAYBE_MADE = "The seat may have been made all the same. Look for it in the organisation first: if it is there, make its token under About.";
 
 export function SeatForm({ hosts, onMade }: { hosts: Hosts; onMade: (connection: Connection) => void }) {
   const desk = useDesk();
@@ -38,7 +41,7 @@ export function SeatForm({ hosts, onMade }: { hosts: Hosts; onMade: (connection:
       };
       onMade(await desk.api.createSeat({ name: name.trim(), ...optional }));
     } catch (error) {
-      setProblem(wordsOf(error));
+      setProblem(error instanceof NoAnswer ? `${wordsOf(error)} ${MAYBE_MADE}` : wordsOf(error));
       setBusy(false);
     }
   };

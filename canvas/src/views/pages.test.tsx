@@ -63,7 +63,51 @@ test("a seat's token is shown once, and is nowhere after it was hidden", async (
   expect(document.body.innerHTML.split(TOKEN).length - 1).toBe(1);
   fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
   expect(document.body.innerHTML).not.toContain(TOKEN);
+  expect(screen.getByText(/^The token is hidden/).textContent).toContain("make a new one: “New token” under About of this agent");
   expect(JSON.stringify(localStorage) + location.href).not.toContain(TOKEN);
+});
+
+async function made(): Promise<Bench> {
+  const bench = new Bench().load();
+  vi.spyOn(bench.api, "createSeat").mockResolvedValue({ id: "n", name: "Nora", token: TOKEN });
+  vi.spyOn(bench.app.router, "go").mockReturnValue();
+  bench.show(<ConnectView />);
+  await settled();
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
+  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  await settled();
+  return bench;
+}
+
+test.each(["Open its chat", "Connect another"])("“%s” asks first while the token is shown, and does it once the person has it", async (way) => {
+  const { app } = await made();
+  const left = (): boolean => vi.mocked(app.router.go).mock.calls.length > 0 || screen.queryByRole("button", { name: "Make the seat" }) !== null;
+  const press = (name: string): boolean => fireEvent.click(screen.getByRole("button", { name }));
+  press(way);
+  expect([screen.getByRole("dialog", { name: "Do you have the token?" }).isConnected, left()]).toEqual([true, false]);
+  press("Back to the token");
+  expect([screen.queryByRole("dialog"), screen.getByText(TOKEN).isConnected, left()]).toEqual([null, true, false]);
+  press(way);
+  press("I have it, go on");
+  expect(left()).toBe(true);
+});
+
+test("once the token was hidden its chat opens at one press", async () => {
+  const { app } = await made();
+  fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
+  fireEvent.click(screen.getByRole("button", { name: "Open its chat" }));
+  expect(app.router.go).toHaveBeenCalledExactlyOnceWith({ view: "org", focus: "n", panel: "chat", filter: "" });
+});
+
+test("where no answer comes a seat may have been made, and the page says where to look before another is", async () => {
+  const bench = new Bench().load();
+  vi.spyOn(bench.api, "createSeat").mockRejectedValue(new NoAnswer("The server did not answer."));
+  bench.show(<ConnectView />);
+  await settled();
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Nora" } });
+  fireEvent.click(screen.getByRole("button", { name: "Make the seat" }));
+  await settled();
+  expect(screen.getByRole("alert").textContent).toMatch(/^The server did not answer\. The seat may have been made all the same\. Look for it in the organisation first/);
 });
 
 test("what the server refuses is told where it was asked", async () => {
