@@ -110,6 +110,22 @@ async def test_a_used_link_says_so_and_lets_nobody_in(desk: Desk) -> None:
 
 
 @requirement("C74")
+async def test_a_used_link_says_so_and_keeps_in_whoever_is_in(desk: Desk) -> None:
+    used = await desk.stage.link()
+    first = await desk.enter(await desk.context(), "", used)
+    await first.get_by_role("tree").wait_for()
+    await first.evaluate("() => { window.stays = true; }")
+    fresh = await first.context.new_page()
+    for page in (fresh, first):
+        await page.goto(used)
+        await expect(page.get_by_role("alert")).to_contain_text("used")
+        await expect(page.get_by_role("alert")).to_contain_text("You are still logged in as")
+        await expect(page.get_by_role("tree")).to_be_visible()
+        assert used.rpartition("=")[2] not in page.url
+    assert await first.evaluate("() => window.stays")
+
+
+@requirement("C74")
 async def test_a_link_pasted_into_the_tab_that_asks_for_it_lets_in_also_after_a_used_one(desk: Desk) -> None:
     used, good = await desk.stage.link(), await desk.stage.link()
     await desk.enter(await desk.context(), "", used)
@@ -137,6 +153,16 @@ async def test_a_link_pasted_by_somebody_who_is_in_lets_in_whom_it_is_for(desk: 
     await page.get_by_role("link", name="Settings", exact=True).click()
     await expect(page.get_by_text("Logged in as A viewer")).to_be_visible()
     assert link.rpartition("=")[2] not in await traces(page, said)
+
+
+@requirement("C74")
+async def test_whoever_logs_in_in_one_tab_is_in_in_every_tab_of_the_browser(desk: Desk) -> None:
+    first = await desk.open("/app/settings")
+    second = await desk.tab(first.context, "/app/settings")
+    await second.get_by_text("Live", exact=True).wait_for()
+    await first.goto(await desk.stage.link_for("viewer"))
+    await expect(second.get_by_text("Logged in as A viewer")).to_be_visible()
+    await expect(second.get_by_text("Live", exact=True)).to_be_visible()
 
 
 @requirement("C74")
