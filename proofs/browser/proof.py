@@ -70,7 +70,7 @@ PROOF = Proof(
     "agents and by people in chats, are tasks and results of delegations, there and in full, actions of approvals in "
     "the list, reasons and details of approvals in full, names of files, inputs, answers and base instructions of "
     "threads, skills and their words on a card, names of people and of agents (where the server refuses what has "
-    "hidden characters or a second line). Each is shown as the words that it is; nothing runs, nothing that a text "
+    "hidden characters or a second line). The first word of each is shown; nothing runs, nothing that a text "
     "brought along stands in the page, no box opens, nobody else is asked, no rule of the content security policy is "
     "broken. Then a page of another origin tries fourteen ways to read or to write for somebody who is logged in next "
     "door, and others ask for the server under names that are not its own.",

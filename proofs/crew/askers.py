@@ -60,8 +60,7 @@ class Askers:
         if place >= len(self._reading):
             await self._deciders.kill_one(throw)
             return
-        self._reading[place].cancel()
-        await asyncio.wait([self._reading[place]])
+        await self._company.kill(self._reading[place])
         self._reading[place] = asyncio.create_task(self._read(self._seats[place]))
 
     async def finish(self, seconds: float) -> None:

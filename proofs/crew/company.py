@@ -83,8 +83,7 @@ class Company:
 
     async def kill_agent(self, place: int, life: int) -> None:
         """An agent dies in the middle of what it does, and another takes its seat, knowing nothing."""
-        self._agents[place].cancel()
-        await asyncio.wait([self._agents[place]])
+        await self.kill(self._agents[place])
         self._agents[place] = asyncio.create_task(self._work(place, life))
         self._book.figures["clients that died"] += 1
 
@@ -117,8 +116,18 @@ class Company:
         if late:
             await asyncio.wait(late)
         for task in tasks:
-            if task not in late and not task.cancelled() and (error := task.exception()) is not None:
-                self._book.fault("stuck people", repr(error))
+            if task not in late:
+                self._look(task)
+
+    async def kill(self, task: asyncio.Task[None]) -> None:
+        """Somebody dies in the middle of what they do; who had left in anger by then is a fault."""
+        task.cancel()
+        await asyncio.wait([task])
+        self._look(task)
+
+    def _look(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._book.fault("stuck people", repr(error))
 
     # -- what they do --------------------------------------------------------------------------------------------------
 

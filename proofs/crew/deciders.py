@@ -58,8 +58,7 @@ class Deciders:
     async def kill_one(self, throw: int) -> None:
         """An agent dies in the middle of what it does; another takes its seat, knowing nothing."""
         place = throw % len(self._seats)
-        self.tasks[place].cancel()
-        await asyncio.wait([self.tasks[place]])
+        await self._company.kill(self.tasks[place])
         self.tasks[place] = asyncio.create_task(self._work(self._seats[place]))
 
     # -- agents --------------------------------------------------------------------------------------------------------

@@ -60,8 +60,7 @@ class Doers:
 
     async def kill_one(self, place: int) -> None:
         """An agent that polls dies in the middle of what it does; another takes its seat, knowing nothing."""
-        self.tasks[place].cancel()
-        await asyncio.wait([self.tasks[place]])
+        await self._company.kill(self.tasks[place])
         self.tasks[place] = asyncio.create_task(self._work(place))
 
     async def close(self) -> None:

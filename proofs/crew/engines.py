@@ -48,8 +48,7 @@ class Engines:
     async def kill_one(self, throw: int) -> None:
         """One dies in the middle of a turn; its next life goes on with that."""
         place = throw % len(self.tasks)
-        self.tasks[place].cancel()
-        await asyncio.wait([self.tasks[place]])
+        await self._company.kill(self.tasks[place])
         self.tasks[place] = asyncio.create_task(self._run(self._seats[place]))
 
     async def _run(self, seat: Seat) -> None:

@@ -49,8 +49,7 @@ class Keepers:
         """One of them dies in the middle of what it does, and another takes its seat, knowing nothing."""
         place = throw % len(self._tasks)
         self._lives += 1
-        self._tasks[place].cancel()
-        await asyncio.wait([self._tasks[place]])
+        await self._company.kill(self._tasks[place])
         self._tasks[place] = asyncio.create_task(self._keep(place, self._lives))
 
     async def finish(self, seconds: float) -> None:

@@ -47,16 +47,17 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="http",
-    shows="A real server is asked by six callers (nobody, the operator, an owner, a viewer, two workspaces) in five "
-    "ways: requests that schemathesis makes for each route from the server's own document, three of five fitting it, "
-    "about things that mostly are there; requests that were answered, bent in their first line, headers, framing, "
-    "bytes or body, and sent as bytes; calls of JSON-RPC to the A2A and MCP routes broken in one place or in their "
-    "text; agent cards broken likewise, said by their agents when they register and later; frames of "
-    "WebSockets broken in their bits, lengths, masks, order or content. Each answer has a status, a type and a body "
-    "that the document declares for its route, each refusal is one; whoever sends a whole request is answered, whoever "
-    "breaks a frame is told why or goes on; no answer is 5xx. After every 25th somebody asks as one should and is "
-    "answered so, what was kept is read again. Once all have gone, the server's own figures of polls, waits, channels, "
-    "open files and queues are as before, it has logged no error, and ends when told to.",
+    shows="A real server is asked by six callers (nobody, the operator, an owner, a viewer, two workspaces) in "
+    "five ways: requests that schemathesis makes for each route from the server's own document, three of five "
+    "fitting it, about things that mostly are there; requests that were answered, bent in their first line, "
+    "headers, framing, bytes or body, and sent as bytes; calls of JSON-RPC to the A2A and MCP routes broken in one "
+    "place or in their text; agent cards broken likewise, said by their agents when they register and later; frames "
+    "of WebSockets broken in their bits, lengths, masks, order or content. Each answer has a status, a type and a "
+    "body that the document declares for its route, but for bent requests, whose refusals are refusals of ours; "
+    "whoever sends a whole request is answered, whoever breaks a frame is told why or goes on; no answer is 5xx. "
+    "After every 25th somebody asks as one should and is answered so, what was kept is read again. Once all have "
+    "gone, the server's own figures of polls, waits, channels, open files and queues are as before, it has logged "
+    "no error, and ends when told to.",
     engines=("sqlite",),
     unit="requests and frames",
     sizes={"sqlite": 67_000, "postgres": 13_400},

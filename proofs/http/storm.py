@@ -144,10 +144,11 @@ class Storm:
         who = self._who(made.method, made.path)
         data = self._scene.written(made, who)
         self._count(MADE)
-        self._count(UNFIT, int(not made.fits))
         name = f"{made.method} {made.path} ({who.name})"
         if (reply := await self._reply(line, data, name)) is None:
             return
+        # What the scene mended before it was written is taken, and was not hostile.
+        self._count(UNFIT, int(not made.fits and reply.status >= 400))
         if (wrong := self._operations[made.method, made.path].break_of(reply) or flaw_of(reply)) is not None:
             self._fault(BREAKS, f"{name}: {wrong}")
         self._scene.knows.learn(made.path, reply)

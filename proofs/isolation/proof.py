@@ -80,7 +80,7 @@ _CONTROLS = (
         name="what others have takes longer than what is not there",
         file="edges/auth.py",
         line="if workspace is None or not _in_org(caller, workspace.org_id):",
-        by="if workspace is None or not _in_org(caller, workspace.org_id) and sum(range(150_000)):",
+        by="if workspace is None or not _in_org(caller, workspace.org_id) and sum(range(1_000_000)):",
         breaks=LATER,
     ),
     Control(

@@ -107,6 +107,7 @@ SCENES: dict[str, dict[str, int]] = {
         "ask leave, wait, decide, use": 16,
         "ask leave, person decides, use": 10,
         "ask leave, wait, decide, say more, wait, decide, use": 8,
+        "ask leave, withdraw": 10,
         "wait, reply": 4,
         "wait, decide": 4,
         "withdraw": 4,

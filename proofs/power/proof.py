@@ -51,15 +51,15 @@ _CONTROLS = (
 
 PROOF = Proof(
     name="power",
-    shows="On a whole server in one process, whose files lie on a disk that forgets what was not flushed, six "
-    "senders, three agents who answer some of it, one who gives work and takes it back, one who asks for leave and "
-    "withdraws, one who begins threads and closes them and two who remember write all the time. The power fails "
-    "before any write and any flush, at moments that chance gives; the disk then holds what was flushed, and of all "
-    "other writes a random half, the last one torn at a sector. What is found is whole and opens; all that was "
-    "accepted by then is in it, of each of them it holds a beginning of what was done, without a gap, what was "
-    "answered and nothing else is owed no more, logs and journals count without a gap, and each row has its event. "
-    "One in ten is served again and takes a message. (PostgreSQL keeps its own promises; how it is stopped is shown "
-    "by `prove storage`.)",
+    shows="On a whole server in one process, whose database lies on a disk that forgets what was not flushed "
+    "(uploaded files are not played), six senders, three agents who answer some of it, one who gives work and takes "
+    "it back, one who asks for leave and withdraws, one who begins threads and closes them and two who remember "
+    "write all the time. The power fails before any write and any flush, at moments that chance gives; the disk "
+    "then holds what was flushed, and of all other writes a random half, the last one torn at a sector. What is "
+    "found is whole and opens; all that was accepted by then is in it, of each of them it holds a beginning of what "
+    "was done, without a gap, what was answered and nothing else is owed no more, logs and journals count without a "
+    "gap, and each row has its event. One in ten is served again and takes a message. (PostgreSQL keeps its own "
+    "promises; how it is stopped is shown by `prove storage`.)",
     engines=("sqlite",),
     unit="power cuts",
     sizes={"sqlite": 1_000},

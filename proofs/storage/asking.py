@@ -84,9 +84,11 @@ class Asking:
         began = time.monotonic()
         while left:
             left = await self.ask(left)
-            if left and time.monotonic() - began > _BACK_SECONDS:
-                self.model.fault("not back within 5 s", f"{len(left)} are refused, as {left[0].kind}")
-                raise Lost
+            if time.monotonic() - began > _BACK_SECONDS:
+                kind = f"{len(left)} are refused, as {left[0].kind}" if left else "answered late"
+                self.model.fault("not back within 5 s", kind)
+                if left:
+                    raise Lost
         self._slowest = max(self._slowest, time.monotonic() - began)
 
     async def verdict(self, more: dict[str, int]) -> Verdict:
