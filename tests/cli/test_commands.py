@@ -163,7 +163,12 @@ async def test_an_unknown_verb_or_flag_is_a_usage_error(run: Run) -> None:
 
 
 @requirement("M7", "O1")
-async def test_the_first_call_makes_an_admin_token_that_only_its_owner_can_read(run: Run, state: Path) -> None:
+async def test_the_first_start_makes_an_admin_token_that_only_its_owner_can_read(
+    run: Run, state: Path, port: int
+) -> None:
+    env = {name: value for name, value in environment(state, port).items() if name != "MOLECULE_ADMIN_TOKEN"}
+    async with started(MOLECULE, "serve", env=env) as server:
+        await server.says(LISTENS)
     first = await run("admin", "token", MOLECULE_ADMIN_TOKEN=None)
     second = await run("admin", "token", MOLECULE_ADMIN_TOKEN=None)
 
@@ -174,6 +179,37 @@ async def test_the_first_call_makes_an_admin_token_that_only_its_owner_can_read(
     assert (state / "admin-token").read_text() == first.out
     assert stat.S_IMODE((state / "admin-token").stat().st_mode) == 0o600
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
+
+
+@requirement("O1")
+@pytest.mark.parametrize("verb", [("admin", "token"), ("prune",), ("login-link",)])
+async def test_where_no_server_ever_was_no_token_is_made_up(run: Run, state: Path, verb: tuple[str, ...]) -> None:
+    outcome = await run(*verb, MOLECULE_ADMIN_TOKEN=None)
+
+    check_refused_in_one_line(outcome, "holds no admin token", "--state-dir")
+    assert not state.exists()
+
+
+@requirement("O1")
+async def test_who_runs_only_the_demo_is_told_where_its_token_is(run: Run, state: Path) -> None:
+    demo = state / "demo"
+    demo.mkdir(parents=True)
+    (demo / "admin-token").write_text(LONG_TOKEN)
+
+    outcome = await run("admin", "token", MOLECULE_ADMIN_TOKEN=None)
+
+    check_refused_in_one_line(outcome, f"--state-dir {demo}")
+    told = await run("admin", "token", "--state-dir", str(demo), MOLECULE_ADMIN_TOKEN=None)
+    assert told.out.strip() == LONG_TOKEN
+
+
+@requirement("O1", "M7")
+async def test_a_folder_above_the_state_is_made_for_its_owner_alone_too(tmp_path: Path, port: int) -> None:
+    above = tmp_path / "above"
+    async with started(MOLECULE, "serve", env=environment(above / "state", port)) as server:
+        await server.says(LISTENS)
+
+    assert stat.S_IMODE(above.stat().st_mode) == 0o700
 
 
 @requirement("O1")

@@ -10,7 +10,14 @@ import click
 import msgspec
 
 from molecule_core.cli.connecting import Arrival, Wish, find_seat, fresh_token, kept_token, still_good, wait_for_agent
-from molecule_core.cli.options import TOKEN_VARIABLE, address_of, owner_token, settings_from, state_options
+from molecule_core.cli.options import (
+    TOKEN_VARIABLE,
+    address_of,
+    owner_token,
+    settings_from,
+    state_options,
+    without_admin_token,
+)
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.client.host_config import hook_command, with_hooks, with_seat, without_hooks, without_seat
 from molecule_core.client.host_files import (
@@ -169,7 +176,7 @@ def _found(place: Place, wish: Wish, settings: Settings, address: str, *, own_to
     owner = owner_token(settings)
     if owner is None:
         raise CommandFailed(
-            reason=f"{settings.state} holds no admin token; put an owner's token into {TOKEN_VARIABLE}, name the "
+            reason=f"{without_admin_token(settings)}; put an owner's token into {TOKEN_VARIABLE}, name the "
             "right --state-dir, or bring the seat's token with --own-token"
         )
 

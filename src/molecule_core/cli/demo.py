@@ -19,7 +19,7 @@ from typing import NamedTuple
 import click
 import msgspec
 
-from molecule_core.cli.options import admin_token, prepare_state
+from molecule_core.cli.options import DEMO_FOLDER, admin_token, prepare_state
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.demo.company import Company, Place, packaged_company, places, read_company
 from molecule_core.demo.model import Posting
@@ -33,7 +33,6 @@ from molecule_core.server import Server
 from molecule_core.serving import cannot_listen, serve
 from molecule_core.store.backup import is_in_use
 
-FOLDER = "demo"
 AGENTS = "agents"
 # Quick enough that a person who kills an agent sees it go offline while they look; and the second try of a push comes
 # before that, so that what is tried twice is seen to fail, and does not wait for an agent that is known to be away.
@@ -63,7 +62,7 @@ def plan_demo(settings: Settings, file: Path | None, *, fresh: bool) -> Demo:
     Raises BadSettings, StateInUse."""
     if settings.database:
         raise BadSettings(reason="the demo has an SQLite store of its own; leave --database and MOLECULE_DATABASE away")
-    folder = settings.state / FOLDER
+    folder = settings.state / DEMO_FOLDER
     old = None if fresh else read_book(folder)
     _refuse_what_is_no_demo(folder)
     book = old or Book()

@@ -6,10 +6,15 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli.options import ADMIN_TOKEN_FILE, admin_token, settings_from, state_options
+from molecule_core.cli.options import (
+    admin_token,
+    has_admin_token,
+    settings_from,
+    state_options,
+    without_admin_token,
+)
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.errors import LoginLinkFailed
-from molecule_core.ground.settings import environment, own_admin_token
 
 
 @click.command("login-link")
@@ -20,9 +25,9 @@ from molecule_core.ground.settings import environment, own_admin_token
 def command(org: str | None, person: str | None, **flags: Any) -> None:
     """Ask the running server for a one-time login link, and print it. Whoever opens it is that person."""
     settings = settings_from(**flags)
-    if not own_admin_token(environment()) and not (settings.state / ADMIN_TOKEN_FILE).exists():
+    if not has_admin_token(settings):
         raise LoginLinkFailed(
-            reason=f"{settings.state} holds no admin token; start `molecule up` once, or name the right --state-dir"
+            reason=f"{without_admin_token(settings)}; start `molecule up` once, or name the right --state-dir"
         )
     try:
         click.echo(asyncio.run(_link(settings.url, admin_token(settings), org, person)))

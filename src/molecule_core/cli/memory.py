@@ -8,10 +8,15 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli.options import ADMIN_TOKEN_FILE, admin_token, settings_from, state_options
+from molecule_core.cli.options import (
+    admin_token,
+    has_admin_token,
+    settings_from,
+    state_options,
+    without_admin_token,
+)
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.errors import MemoryFailed
-from molecule_core.ground.settings import environment, own_admin_token
 
 _SCOPES = click.Choice(["local", "team", "global"], case_sensitive=False)
 
@@ -37,8 +42,8 @@ def _verb(name: str) -> Callable[[Callable[..., Awaitable[None]]], click.Command
 
 async def _spoken(work: Callable[..., Awaitable[None]], workspace: str, rest: dict[str, Any], **flags: Any) -> None:
     settings = settings_from(**flags)
-    if not own_admin_token(environment()) and not (settings.state / ADMIN_TOKEN_FILE).exists():
-        raise MemoryFailed(reason=f"{settings.state} holds no admin token; name the right --state-dir")
+    if not has_admin_token(settings):
+        raise MemoryFailed(reason=f"{without_admin_token(settings)}; name the right --state-dir")
     try:
         async with Api(settings.url, admin_token(settings)) as api:
             await work(api, f"/workspaces/{_pick(await api.get('/workspaces'), workspace)}", **rest)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from molecule_core.cli.options import owner_token, settings_from, state_options
+from molecule_core.cli.options import owner_token, settings_from, state_options, without_admin_token
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.errors import CommandFailed
 
@@ -25,7 +25,7 @@ def run(work: Work, flags: dict[str, Any]) -> None:
     settings = settings_from(**flags)
     token = owner_token(settings)
     if token is None:
-        raise CommandFailed(reason=f"{settings.state} holds no admin token; name the right --state-dir")
+        raise CommandFailed(reason=f"{without_admin_token(settings)}; name the right --state-dir")
     asyncio.run(_with_api(work, settings.url, token))
 
 

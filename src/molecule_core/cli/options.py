@@ -16,6 +16,8 @@ from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN, new_admin_token
 
 F = TypeVar("F", bound=Callable[..., Any])
 ADMIN_TOKEN_FILE = "admin-token"
+DEMO_FOLDER = "demo"
+"""Of the state folder: the demo keeps its own state."""
 TOKEN_VARIABLE = "MOLECULE_TOKEN"
 """Holds the token of an owner who works with a server on another machine."""
 BACKUP_STAMP = "last-backup"
@@ -85,16 +87,29 @@ def owner_token(settings: Settings) -> str | None:
     if token := environment().get(TOKEN_VARIABLE, ""):
         hide(token)
         return token
-    if own_admin_token(environment()) or (settings.state / ADMIN_TOKEN_FILE).exists():
-        return admin_token(settings)
-    return None
+    return admin_token(settings) if has_admin_token(settings) else None
+
+
+def has_admin_token(settings: Settings) -> bool:
+    """Whether there is a token of the server already. Whoever only asks a server must not make one that it does not
+    know."""
+    return bool(own_admin_token(environment())) or (settings.state / ADMIN_TOKEN_FILE).exists()
+
+
+def without_admin_token(settings: Settings) -> str:
+    """Why nothing can be asked then, and what to do."""
+    demo = settings.state / DEMO_FOLDER
+    place = f"; the demo's is in {demo}: --state-dir {demo}" if (demo / ADMIN_TOKEN_FILE).exists() else ""
+    return f"{settings.state} holds no admin token{place}"
 
 
 def prepare_state(settings: Settings) -> Path:
     """The state folder, made for its owner alone. Raises BadSettings."""
     folder = settings.state
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The demo's folder lies in the state folder, which may have to be made too, and not for all to look into.
+        for each in (*reversed(folder.parents), folder):
+            each.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise BadSettings(reason=f"the state folder {folder} cannot be made: {error.strerror}") from None
     return folder

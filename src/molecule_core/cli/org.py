@@ -12,7 +12,14 @@ import click
 import msgspec
 
 from molecule_core.cli.arguments import not_text
-from molecule_core.cli.options import TOKEN_VARIABLE, address_of, owner_token, settings_from, state_options
+from molecule_core.cli.options import (
+    TOKEN_VARIABLE,
+    address_of,
+    owner_token,
+    settings_from,
+    state_options,
+    without_admin_token,
+)
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.client.org_apply import Applier, find_org, rows_of
 from molecule_core.client.org_file import file_of, nodes, read_file, written
@@ -132,7 +139,7 @@ def _run(work: Callable[[Api], Coroutine[Any, Any, T]], url: str | None, flags: 
     token = owner_token(settings)
     if token is None:
         raise OrgFileFailed(
-            reason=f"{settings.state} holds no admin token; put an owner's token into {TOKEN_VARIABLE}, "
+            reason=f"{without_admin_token(settings)}; put an owner's token into {TOKEN_VARIABLE}, "
             "or name the right --state-dir"
         )
     try:

@@ -5,7 +5,13 @@ from typing import Any
 
 import click
 
-from molecule_core.cli.options import admin_token, settings_from, state_options
+from molecule_core.cli.options import (
+    admin_token,
+    has_admin_token,
+    settings_from,
+    state_options,
+    without_admin_token,
+)
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.ground.errors import PruneFailed
 
@@ -18,6 +24,8 @@ def command(dry_run: bool, **flags: Any) -> None:
     """Ask the running server to delete what is older than MOLECULE_LIMIT_RETENTION_DAYS and handled. It does so by
     itself every hour."""
     settings = settings_from(**flags)
+    if not has_admin_token(settings):
+        raise PruneFailed(url=settings.url, reason=f"{without_admin_token(settings)}; name the right --state-dir")
     try:
         told = asyncio.run(_asked(settings.url, admin_token(settings), dry_run=dry_run))
     except (ApiError, NoAnswer) as error:
