@@ -1,4 +1,4 @@
-"""An agent in forty lines: takes its seat, waits for messages, answers each, and says that it is handled.
+"""An agent in fifty lines: takes its seat, waits for messages, answers each, and says that it is handled.
 
 Needs nothing but Python. Configuration: MOLECULE_URL, MOLECULE_WORKSPACE_ID, MOLECULE_WORKSPACE_TOKEN.
 """
@@ -38,11 +38,20 @@ def handle(row: dict[str, Any]) -> str:
     return "You said: " + " ".join(part["text"] for part in parts if part["kind"] == "text")
 
 
+def answer(row: dict[str, Any]) -> None:
+    """As the message itself says: its handle leads to whoever asked. On a server that gives none, to the person."""
+    told = row.get("instructions") or {}
+    if "reply_handle" in told:
+        call(f"/workspaces/{SEAT}/reply", {"handle": told["reply_handle"], "text": handle(row)})
+    else:
+        call(f"/workspaces/{SEAT}/notify", {"message": handle(row)}, key=f"answer-{row['id']}")
+
+
 call("/registry/register", {"id": SEAT, "delivery_mode": "poll", "agent_card": {"name": "Echo"}})
 print("seated; waiting for messages", flush=True)
 while True:
-    for row in call(f"/workspaces/{SEAT}/activity?claim=60&wait=25"):
-        call(f"/workspaces/{SEAT}/notify", {"message": handle(row)}, key=f"answer-{row['id']}")
+    for row in call(f"/workspaces/{SEAT}/activity?claim=60&wait=25&include=instructions"):
+        answer(row)
         call(f"/workspaces/{SEAT}/activity/ack", {"activity_id": row["id"], "attempt": row["attempt"]})
         print(f"answered {row['id']} (attempt {row['attempt']})", flush=True)
     call("/registry/heartbeat", {"workspace_id": SEAT})

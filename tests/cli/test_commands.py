@@ -159,6 +159,15 @@ async def test_an_unknown_verb_or_flag_is_a_usage_error(run: Run) -> None:
         assert "Traceback" not in outcome.err
 
 
+@requirement("O1")
+@pytest.mark.parametrize("cost", ["inf", "nan", "-1", "much"])
+async def test_a_cost_that_is_no_amount_is_a_usage_error(run: Run, cost: str) -> None:
+    """JSON knows no endless number: it would be asked for as a cost that nobody knows."""
+    outcome = await run("approvals", "request", "refund", "--reason", "because", "--cost", cost)
+
+    assert (outcome.code, "--cost" in outcome.err) == (2, True)
+
+
 # -- the admin token ---------------------------------------------------------------------------------------------------
 
 

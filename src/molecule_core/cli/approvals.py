@@ -140,7 +140,7 @@ def _show(item: dict[str, Any]) -> None:
 @click.argument("action")
 @click.option("--reason", required=True, help="Why, so that it stands alone; - reads it from standard input.")
 @click.option("--details", default="{}", help="Exactly what would be done, a JSON object.")
-@click.option("--cost", type=click.FloatRange(0), help="What it costs.")
+@click.option("--cost", type=click.FloatRange(0, float("inf"), max_open=True), help="What it costs.")
 @click.option(
     "--expires", "expires_in", type=click.IntRange(1), help="Seconds after which it is denied if nobody has decided."
 )
