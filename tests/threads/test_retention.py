@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.clocks import FakeClock, SeededRandomness
 from tests.engines import Engine as Kind
 from tests.journeys.patience import bounded
 from tests.requirements import requirement
-from tests.running import running
+from tests.running import Seat, running
 from tests.store.bench import seen_from_outside
 from tests.threads.house import Engine, House, Item, code, turn
 
@@ -72,6 +73,30 @@ async def tree(house: House) -> tuple[Item, Item]:
 
 async def close(house: House, thread: Item) -> None:
     await bounded(house.person.post(f"/threads/{thread['thread_id']}/close", {}))
+
+
+class Counting:
+    """Speaks, and counts the answers."""
+
+    def __init__(self, speaks: Speaker) -> None:
+        self._speaks = speaks
+        self.count = 0
+
+    async def call(self, *given: Any, **more: Any) -> Any:
+        """A request."""
+        answer = await self._speaks.call(*given, **more)
+        self.count += 1
+        return answer
+
+
+async def sessions_in_a_row(house: House, seat: Seat, speaks: Any, count: int) -> list[Item]:
+    """The session threads of a seat, each of which was closed before the next one began; the last is open."""
+    found = list[Item]()
+    for number in range(count):
+        if number:
+            await close(house, found[-1])
+        found.append({"thread_id": await bounded(session_of(speaks, seat.id))})
+    return found
 
 
 @requirement("TH23", "M20")
@@ -139,20 +164,56 @@ async def test_a_thread_that_is_taken_up_or_forked_after_it_was_found_stays(hous
     assert {(await code(house.reads(each)))[0] for each in gone} == {404}
 
 
-@requirement("TH23")
-async def test_a_closed_session_stays_as_long_as_one_that_has_taken_its_place(house: House) -> None:
+@requirement("TH23", "TH10")
+async def test_closed_sessions_go_and_the_one_in_use_is_found_all_the_same(
+    house: House, engine: Kind, place: str
+) -> None:
     ops = await house.server.seat("Ops")
     speaks = Speaker(ops.api, clock=house.clock, randomness=SeededRandomness())
-    sessions = list[Item]()
-    for _ in range(3):
-        sessions.append({"thread_id": await bounded(session_of(speaks, ops.id))})
-        if len(sessions) < 3:
-            await close(house, sessions[-1])
+    sessions = await sessions_in_a_row(house, ops, speaks, 4)
+    gone = [each["thread_id"] for each in sessions[:-1]]
+    # The middle one is taken up for a while: so it is the last of the three to go, out of its place in the row.
+    await bounded(house.person.post(f"/threads/{gone[1]}/resume", {}))
+    assert await bounded(session_of(speaks, ops.id)) == gone[1], "the first open one"
     await house.clock.advance(_A_WEEK + 1)
-    assert await pruned(house) == 0, "the way to the session that is in use leads past them"
+    assert await pruned(house) == 2, "the first and the third"
+    await close(house, sessions[1])
     assert await bounded(session_of(speaks, ops.id)) == sessions[-1]["thread_id"]
+    await house.clock.advance(_A_WEEK + 1)
+    assert await pruned(house) == 1
+    assert await bounded(session_of(speaks, ops.id)) == sessions[-1]["thread_id"]
+    assert not any((await rows_of(engine, place, gone)).values())
+    assert (await rows_of(engine, place, [sessions[-1]["thread_id"]]))["thread_keys"] == 1, "and none is left behind"
     await close(house, sessions[-1])
     await house.clock.advance(_A_WEEK + 1)
-    assert [await pruned(house) for _ in range(4)] == [1, 1, 1, 0], "the last session first"
-    begun = await bounded(session_of(speaks, ops.id))
-    assert begun not in [each["thread_id"] for each in sessions]
+    assert await pruned(house) == 1
+    assert await bounded(session_of(speaks, ops.id)) not in [each["thread_id"] for each in sessions]
+
+
+@requirement("TH23", "TH10")
+async def test_closed_sessions_in_a_row_may_go_at_once(house: House, engine: Kind, place: str) -> None:
+    ops = await house.server.seat("Ops")
+    speaks = Speaker(ops.api, clock=house.clock, randomness=SeededRandomness())
+    *closed, last = [each["thread_id"] for each in await sessions_in_a_row(house, ops, speaks, 4)]
+    # What a caller has called its own thread is no place behind a session, whatever it looks like.
+    own = await house.starts(ops)
+    other = await house.starts(ops, key=f"session:{own['thread_id']}")
+    await close(house, own)
+    await house.clock.advance(_A_WEEK + 1)
+    assert await pruned(house) == 4
+    assert not any((await rows_of(engine, place, closed)).values())
+    assert await bounded(session_of(speaks, ops.id)) == last
+    assert (await house.starts(ops, key=f"session:{own['thread_id']}"))["thread_id"] == other["thread_id"]
+
+
+@requirement("TH10")
+async def test_a_session_is_found_by_one_question_however_many_were_closed(house: House) -> None:
+    ops = await house.server.seat("Ops")
+    asked = Counting(Speaker(ops.api, clock=house.clock, randomness=SeededRandomness()))
+    (last,) = (await sessions_in_a_row(house, ops, asked, 6))[-1:]
+    asked.count = 0
+    assert await bounded(session_of(asked, ops.id)) == last["thread_id"]
+    assert asked.count == 1
+    await close(house, last)
+    assert await bounded(session_of(asked, ops.id)) != last["thread_id"]
+    assert asked.count == 3, "the closed one, and the fresh one"

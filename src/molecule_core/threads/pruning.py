@@ -1,5 +1,5 @@
 """Retention of threads: a tree goes some days after all of it was closed, thread by thread with their logs; not what a
-fork still sees, nor a session whose place another one has taken.
+fork still sees. What a session was called goes on to the one that has taken its place, to which it leads.
 
 Above: the server. Below: the store.
 """
@@ -12,8 +12,11 @@ from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, Decision, Read, Row, Store, WriteSet
 from molecule_core.store.pruning import LOOKED, Batch, Prunes
 
-# What goes with a thread, which itself goes first: its base instructions stay as long as it does.
+# What goes with a thread. Keys are handed on while it is there, and each for all threads of a command before one is
+# forgotten: so several sessions in a row may go in any order. Then it goes itself: its base instructions stay as long.
 _WITH_A_THREAD = (
+    "hand_on_thread_keys",
+    "forget_thread_place",
     "forget_thread",
     "forget_thread_bases",
     "forget_thread_entries",

@@ -144,8 +144,15 @@ INSERT INTO thread_engines (workspace_id, asked_at) VALUES (:workspace_id, :aske
 ON CONFLICT (workspace_id) DO UPDATE SET asked_at = excluded.asked_at;
 
 -- name: thread_by_key
--- the thread that a workspace has started under a key
-SELECT thread_id FROM thread_keys WHERE workspace_id = :workspace_id AND key = :key;
+-- the thread that a workspace has started under a key; in place of a closed session the first open one behind it, else the last
+WITH RECURSIVE sessions (thread_id, place) AS (
+    SELECT thread_id, 0 FROM thread_keys WHERE workspace_id = :workspace_id AND key = :key
+    UNION ALL
+    SELECT k.thread_id, s.place + 1
+    FROM sessions AS s JOIN threads AS t ON t.thread_id = s.thread_id AND t.closed = 1
+        JOIN thread_keys AS k ON k.workspace_id = :workspace_id AND k.key = 'session:' || s.thread_id
+)
+SELECT thread_id FROM sessions ORDER BY place DESC LIMIT 1;
 
 -- name: keep_thread_key
 -- what a caller calls its thread
@@ -307,16 +314,32 @@ INSERT INTO thread_reports (thread_id, target_id, ends) VALUES (:thread_id, :tar
 ON CONFLICT (thread_id, target_id) DO UPDATE SET ends = excluded.ends;
 
 -- name: old_threads
--- closed threads, unchanged for long as all of their trees, that no fork sees and no later session's key names, behind one
+-- closed threads, unchanged for long as all of their trees, that no fork sees, behind one
 SELECT thread_id, updated_at, last_ordinal FROM threads AS t
 WHERE org_id = :org_id AND closed = 1 AND updated_at < :before
     AND (updated_at > :updated_at OR (updated_at = :updated_at AND thread_id > :id))
     AND NOT EXISTS (SELECT 1 FROM threads AS f WHERE f.fork_id = t.thread_id)
-    AND NOT EXISTS (
-        SELECT 1 FROM thread_keys AS k WHERE k.workspace_id = t.workspace_id AND k.key = 'session:' || t.thread_id
-    )
     AND NOT EXISTS (SELECT 1 FROM threads AS o WHERE o.root_id = t.root_id AND (o.closed = 0 OR o.updated_at >= :before))
 ORDER BY updated_at, thread_id LIMIT :count;
+
+-- name: hand_on_thread_keys
+-- what a caller called an old thread means from now on the session that has taken its place, if there is one
+UPDATE thread_keys SET thread_id = (
+    SELECT s.thread_id FROM thread_keys AS s
+    WHERE s.workspace_id = thread_keys.workspace_id AND s.key = 'session:' || :thread_id
+)
+WHERE thread_id = :thread_id AND EXISTS (
+    SELECT 1 FROM thread_keys AS s
+    WHERE s.workspace_id = thread_keys.workspace_id AND s.key = 'session:' || :thread_id
+);
+
+-- name: forget_thread_place
+-- a session that has got the keys of an old thread is not called by the place behind it any more
+DELETE FROM thread_keys
+WHERE workspace_id = (SELECT workspace_id FROM threads WHERE thread_id = :thread_id)
+    AND key = 'session:' || :thread_id AND EXISTS (
+        SELECT 1 FROM thread_keys AS k WHERE k.thread_id = thread_keys.thread_id AND k.key <> thread_keys.key
+    );
 
 -- name: forget_thread
 -- an old thread goes

@@ -59,7 +59,8 @@ _USUAL_WAIT = 30
 _PROGRESS_SECONDS = 10.0
 # Between two questions to which the answer was the same: a server that does not hold them is not to be flooded.
 _LEAST_SECONDS = 1.0
-# So many closed sessions are gone past for one that is open; each of them was closed by somebody.
+# So many closed sessions are gone past for one that is open. The server itself leads past those whose place was taken:
+# only one of an older version has each of them asked for.
 _MOST_CLOSED = 100
 _BASE_MISSING = "base_missing"
 T = TypeVar("T")
