@@ -1551,7 +1551,9 @@ export interface AgentState {
 
 /**
  * A call of a collaboration tool begins (`inProgress`) or ends: two entries with one `call_id`, also for a call
- * that is refused, fails or times out. Names and cases are those of the app-server's item.
+ * that is refused, fails or times out. Names and cases are those of the app-server's item. `unread`: of a wait
+ * whose end nobody asked for at its deadline, the ends of agents that it tells, by number: not told before it is
+ * read.
  */
 export interface Collab {
   type: "collab";
@@ -1573,6 +1575,7 @@ export interface Collab {
   mode: "all" | "any" | null;
   clamped: string | null;
   after: Record<string, number> | null;
+  unread: Record<string, number> | null;
 }
 
 /** A turn is over. */

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from molecule_core.store.pruning import deletion
+from molecule_core.threads import waiting
 from tests.journeys.patience import bounded, eventually
 from tests.requirements import requirement
 from tests.threads.house import Engine, House, Item
@@ -20,10 +21,10 @@ async def asked_once(house: House, seconds: float) -> tuple[Any, Item]:
     ops = await house.server.seat("Ops")
     thread = await house.starts(ops)
     await spawned(house, ops.api, thread, "one", wake="queue")
-    waiting = asyncio.ensure_future(act(ops.api, thread, "wait", "w", targets=["one"], timeout=seconds))
+    asked = asyncio.ensure_future(act(ops.api, thread, "wait", "w", targets=["one"], timeout=seconds))
     await house.until_it_waits(thread, "w")
     await house.clock.advance(house.server.server.settings.limits.wait_seconds)
-    assert (await bounded(waiting))["status"] == "inProgress"
+    assert (await bounded(asked))["status"] == "inProgress"
     return ops, thread
 
 
@@ -91,8 +92,8 @@ async def test_a_wait_that_is_over_before_its_deadline_leaves_no_timer(house: Ho
 @pytest.mark.parametrize("how", ["asked", "unasked"])
 async def test_a_wait_of_a_thread_that_is_closed_has_ended(house: House, how: str) -> None:
     ops, thread = await asked_once(house, _LONGER_THAN_A_REQUEST)
-    waiting = act(ops.api, thread, "wait", "w", targets=["one"]) if how == "asked" else None
-    asked = None if waiting is None else asyncio.ensure_future(waiting)
+    again = act(ops.api, thread, "wait", "w", targets=["one"]) if how == "asked" else None
+    asked = None if again is None else asyncio.ensure_future(again)
     await house.person.post(f"/threads/{thread['thread_id']}/close")
     (end,) = await ends(house, thread)
     assert (end["call_id"], end["status"], end["reason"]) == ("w", "interrupted", "the thread was closed")
@@ -102,3 +103,82 @@ async def test_a_wait_of_a_thread_that_is_closed_has_ended(house: House, how: st
     if asked is not None:
         assert (await bounded(asked))["reason"] == "the thread was closed"
     assert [each[2] for each in calls(await house.log(thread)) if each[1] == "w"] == ["inProgress", "interrupted"]
+
+
+async def left_alone(house: House) -> tuple[Any, Item, Engine]:
+    """A thread whose wait its timer has ended, after the agent had come to its end: nobody was told of that. And the
+    agent."""
+    ops, thread = await asked_once(house, _LONGER_THAN_A_REQUEST)
+    one = Engine(ops.api, (await house.reads(thread, "/tree"))["threads"][1])
+    await one.works("the answer")
+    await house.clock.advance(_LONGER_THAN_A_REQUEST)
+    (end,) = await eventually(lambda: ends(house, thread), bool)
+    assert [each["outcome"] for each in end["agents"]] == ["ended"]
+    return ops, thread, one
+
+
+async def letters(house: House, thread: Item) -> list[str]:
+    """What has become of what its agents have written to it, in order."""
+    mail = (await house.reads(thread, "/collab"))["mail"]
+    return [each["state"] for each in mail if each["receiver_thread_id"] == thread["thread_id"]]
+
+
+async def answered(house: House, api: Any, thread: Item, call_id: str) -> list[Any]:
+    """What a wait that is over at once has told."""
+    told = await act(api, thread, "wait", call_id, targets=["one"])
+    return [(each["outcome"], each["message"]) for each in told["agents"]]
+
+
+@requirement("TH8", "TH9")
+async def test_an_end_that_only_a_timer_has_seen_is_told_to_who_waits_anew(house: House) -> None:
+    ops, thread, _ = await left_alone(house)
+    assert await letters(house, thread) == ["accepted"]
+    assert await answered(house, ops.api, thread, "w2") == [("ended", "the answer")]
+    assert await letters(house, thread) == ["delivered"]
+    # Who comes back by the name of the first one has it told once more, and takes nothing with it.
+    assert await answered(house, ops.api, thread, "w") == [("ended", "the answer")]
+
+
+@requirement("TH8", "TH9")
+async def test_an_end_that_a_timer_has_seen_is_told_once_its_wait_is_asked_for(house: House) -> None:
+    ops, thread, one = await left_alone(house)
+    for _ in range(2):
+        assert await answered(house, ops.api, thread, "w") == [("ended", "the answer")]
+        assert await letters(house, thread) == ["delivered"]
+    again = asyncio.ensure_future(act(ops.api, thread, "wait", "w2", targets=["one"]))
+    await house.until_it_waits(thread, "w2")
+    assert not again.done(), "it was told already"
+    await act(ops.api, thread, "followup", "f", target="one", message="And?")
+    await one.works("the answer")
+    assert [each["outcome"] for each in (await bounded(again))["agents"]] == ["ended"]
+
+
+@requirement("TH8", "TH9")
+async def test_who_asks_late_for_an_end_takes_none_with_it_that_came_later(house: House) -> None:
+    ops, thread, one = await left_alone(house)
+    await act(ops.api, thread, "followup", "f", target="one", message="And?")
+    await one.works("the answer")
+    assert await answered(house, ops.api, thread, "w") == [("ended", "the answer")]
+    assert await letters(house, thread) == ["accepted", "accepted"], "which of them was told, nobody can say"
+    assert await answered(house, ops.api, thread, "w2") == [("ended", "the answer")]
+    assert await letters(house, thread) == ["accepted", "delivered"]
+
+
+@requirement("TH8", "TH9")
+async def test_a_request_that_finds_the_end_of_the_timer_has_told_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ops, thread = await asked_once(house, _LONGER_THAN_A_REQUEST)
+    one = Engine(ops.api, (await house.reads(thread, "/tree"))["threads"][1])
+
+    async def held_up(*_: Any) -> bool:
+        """The timer is first, though the request is there."""
+        await one.works("the answer")
+        await house.clock.advance(_LONGER_THAN_A_REQUEST)
+        await eventually(lambda: ends(house, thread), bool)
+        return True
+
+    monkeypatch.setattr(waiting, "held", held_up)
+    assert await answered(house, ops.api, thread, "w") == [("ended", "the answer")]
+    assert await letters(house, thread) == ["delivered"]
+    assert len(await ends(house, thread)) == 1

@@ -18,7 +18,7 @@ from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import InvalidField, MoleculeError
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import NoSuchAgent, SourceLost
-from molecule_core.store.database import Command, Decision, Read, Step, Store, WriteSet
+from molecule_core.store.database import Command, Decision, Read, Several, Step, Store, T, WriteSet
 from molecule_core.store.timers import TIMERS, no_timer, timer
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.threads import rules
@@ -109,10 +109,12 @@ class Waits:
 
         def decide() -> Decision[Begun]:
             change, row = yield from self._calls.caller(thread, asked)
-            for key in ("end", "begin"):
-                known = yield from call_of(row, f"{key}:{asked.call_id}")
-                if known is not None:
-                    return WriteSet(Begun(known, known.since))
+            ended = yield from call_of(row, f"end:{asked.call_id}")
+            if ended is not None:
+                return (yield from self._read(change, row, ended, Begun(ended, ended.since)))
+            known = yield from call_of(row, f"begin:{asked.call_id}")
+            if known is not None:
+                return WriteSet(Begun(known, known.since))
             try:
                 begun = yield from self._wished(row, asked)
             except MoleculeError as refusal:
@@ -183,13 +185,16 @@ class Waits:
 
     # -- its end -------------------------------------------------------------------------------------------------------
 
-    async def _end(self, thread: Thread, asked: AgentCall, *, is_late: bool) -> Collab:
-        """Its end, from how all of them stand in this moment; or its begin, if it goes on after all."""
+    async def _end(self, thread: Thread, asked: AgentCall, *, is_late: bool, is_asked: bool = True) -> Collab:
+        """Its end, from how all of them stand in this moment; or its begin, if it goes on after all. Not `is_asked`: by
+        its timer. Nobody reads it then, so the ends that it tells are not told by it, until somebody does."""
 
         def decide() -> Decision[Collab]:
             change, row = yield from self._calls.caller(thread, asked)
             ended = yield from call_of(row, f"end:{asked.call_id}")
             begun = yield from call_of(row, f"begin:{asked.call_id}")
+            if ended is not None and is_asked:
+                return (yield from self._read(change, row, ended, ended))
             if ended is not None or begun is None:
                 return WriteSet(ended or _gone(row, asked), [no_timer(WAIT, wait_key(row, asked.call_id))])
             rows = dict[str, Thread]()
@@ -205,7 +210,11 @@ class Waits:
             why = None if states.over else _HEARD if is_heard else None if is_late else _LEFT
             over = self._over(begun, rows, states.states, is_late=is_late and not states.over, why=why)
             over = replace(over, agents=rules.told(over.agents, (yield from heard_by(row, rows.values()))))
-            yield from self._reported(change, row, rows, states.states)
+            news = {each.thread_id: rows[each.thread_id].ends for each in states.states if each.thread_id in rows}
+            if is_asked:
+                yield from self._reported(change, row, rows, news)
+            else:
+                over = replace(over, unread=news or None)
             change.add(row.thread_id, over, turn_id=row.turn_id, key=f"end:{asked.call_id}")
             lost = _lost(over)
             refusal = None if lost is None else SourceLost(target=lost.thread_id, outcome=lost.outcome)
@@ -223,7 +232,7 @@ class Waits:
             later = None if thread is None else self._clock.now() + round(left * SECOND)
             return await self._store.run(Command(org_id, (), partial(_put_off, key, later)))
         with suppress(SourceLost):
-            await self._end(thread, AgentCall(call_id=call_id), is_late=True)
+            await self._end(thread, AgentCall(call_id=call_id), is_late=True, is_asked=False)
         self._due.pop((thread_id, call_id), None)
         return None
 
@@ -251,15 +260,28 @@ class Waits:
             return replace(done, status="interrupted", reason=why)
         return replace(done, status="completed")
 
+    def _read(self, change: Change, row: Thread, ended: Collab, answer: T) -> Generator[Step, Any, WriteSet[T]]:
+        """The answer to who reads an end. What its timer has written in it is told now, unless it was told since."""
+        if ended.unread is None:
+            return WriteSet(answer)
+        known = {each[0]: each[1] for each in (yield Read("thread_reports", {"thread_id": row.thread_id}))}
+        news = {each: ends for each, ends in ended.unread.items() if ends > known.get(each, 0)}
+        if not news:
+            return WriteSet(answer)
+        found = yield Several([Read("thread", {"thread_id": each}) for each in news])
+        rows = {each.thread_id: each for each in (Thread.of(rows[0]) for rows in found if rows)}
+        yield from self._reported(change, row, rows, news)
+        return change.written(answer)
+
     def _reported(
-        self, change: Change, row: Thread, rows: Mapping[str, Thread], ended: Sequence[AgentState]
+        self, change: Change, row: Thread, rows: Mapping[str, Thread], news: Mapping[str, int]
     ) -> Generator[Step, Any, None]:
-        """Ends that are told here do not come again, neither in a wait nor as mail. A letter of an end before the last
-        one says what nobody was shown: it stays."""
-        told = {each.thread_id: rows[each.thread_id] for each in ended if each.thread_id in rows}
-        for each in told.values():
-            report = {"target_id": each.thread_id, "ends": each.ends}
+        """Ends that are told here, each by its number, do not come again, neither in a wait nor as mail. A letter of
+        another end than the last one says what nobody was shown: it stays."""
+        for name, ends in news.items():
+            report = {"target_id": name, "ends": ends}
             change.write("keep_thread_report", {"thread_id": row.thread_id, **report})
+        told = {name: rows[name] for name, ends in news.items() if name in rows and rows[name].ends == ends}
         waiting = yield Read("thread_mail_waiting", {"receiver_id": row.thread_id})
         said = [*rules.last_ends(map(Mail.of, waiting), told).values()]
         for mail in said:

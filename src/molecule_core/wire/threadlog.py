@@ -178,7 +178,8 @@ class AgentState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class Collab(Struct, frozen=True, kw_only=True, tag_field="type", tag="collab"):
     """A call of a collaboration tool begins (`inProgress`) or ends: two entries with one `call_id`, also for a call
-    that is refused, fails or times out. Names and cases are those of the app-server's item."""
+    that is refused, fails or times out. Names and cases are those of the app-server's item. `unread`: of a wait whose
+    end nobody asked for at its deadline, the ends of agents that it tells, by number: not told before it is read."""
 
     call_id: str
     tool: AgentTool
@@ -198,6 +199,7 @@ class Collab(Struct, frozen=True, kw_only=True, tag_field="type", tag="collab"):
     mode: Literal["any", "all"] | None = None
     clamped: str | None = None
     after: dict[str, int] | None = None
+    unread: dict[str, int] | None = None
 
 
 class TurnEnded(Struct, frozen=True, tag_field="type", tag="turn_ended"):
