@@ -23,16 +23,19 @@ from molecule_core.store.timers import TIMERS, no_timer, timer
 from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.threads import rules
 from molecule_core.threads.calling import Calls, call_of, heard_by
-from molecule_core.threads.model import WAIT, Mail, Thread, thread_key, wait_key
+from molecule_core.threads.model import WAIT, Line, Mail, Thread, thread_key, wait_key
 from molecule_core.threads.reader import ThreadReader
 from molecule_core.threads.steps import Change
-from molecule_core.wire.threadlog import AgentState, Collab
+from molecule_core.wire.threadlog import AgentState, Collab, entry_of
 from molecule_core.wire.threads import AgentAnswer, AgentCall
 
 # So many waits at once are measured; one that is not asked for again is forgotten once it is over.
 _MOST_MEASURED = 10_000
 # The two clocks count in different units: by less than so many seconds they do not differ.
 _A_MOMENT = 0.001
+# Where processes share the store, the timer of a wait may ring by the wall clock of one that does not measure it. Such
+# clocks differ by less where anybody looks after them, and who is away for long loses nothing by a minute.
+_GRACE_SECONDS = 60.0
 _HEARD = "there is new input from the user"
 _LEFT = "the turn has ended"
 """Of a wait that began outside of any turn too: a turn of its thread has ended since, and none runs."""
@@ -224,10 +227,10 @@ class Waits:
 
     async def on_due(self, key: str) -> None:
         """The time of a wait is over, and perhaps nobody asks for it any more: it gets its end. One whose time is kept
-        here by the other clock is looked at again when that is over."""
+        by another clock, here or in another process, is looked at again when that is over."""
         org_id, thread_id, call_id = key.split("/", 2)
-        thread, left = await self._reader.find(thread_id), self._due.get((thread_id, call_id), 0.0)
-        left -= self._clock.monotonic()
+        thread = await self._reader.find(thread_id)
+        left = 0.0 if thread is None else await self._kept(thread, call_id)
         if thread is None or left > _A_MOMENT:
             later = None if thread is None else self._clock.now() + round(left * SECOND)
             return await self._store.run(Command(org_id, (), partial(_put_off, key, later)))
@@ -235,6 +238,18 @@ class Waits:
             await self._end(thread, AgentCall(call_id=call_id), is_late=True, is_asked=False)
         self._due.pop((thread_id, call_id), None)
         return None
+
+    async def _kept(self, thread: Thread, call_id: str) -> float:
+        """Seconds until a wait is not left to who measures it any more."""
+        due = self._due.get((thread.thread_id, call_id))
+        if due is not None:
+            return due - self._clock.monotonic()
+        if not self._store.shared or call_id not in thread.waiting:
+            return 0.0
+        rows = await self._store.rows("thread_entry_by_key", {"thread_id": thread.thread_id, "key": f"begin:{call_id}"})
+        begun = entry_of(Line(*rows[0]).body) if rows else None
+        deadline = begun.deadline if isinstance(begun, Collab) else None
+        return 0.0 if deadline is None else (deadline - self._clock.now()) / SECOND + _GRACE_SECONDS
 
     def _over(
         self,
