@@ -2003,7 +2003,8 @@ export interface Append {
 
 /**
  * `news`: what others have added that the engine has not been told. `stop`: interrupted, closed or budget:
- * nothing more is taken for this turn, but for costs where it is the budget.
+ * nothing more is taken for this turn, but for costs and outputs of tools that were called where it is the
+ * budget.
  */
 export interface Appended {
   last_ordinal: number;

@@ -3,7 +3,6 @@
 Above: the hands of this slice. Below: steps, rules.
 """
 
-from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ from molecule_core.ground.metrics import ThreadMeter
 from molecule_core.store.database import Read, Step
 from molecule_core.threads import rules
 from molecule_core.threads.model import SERVER, Line, Mail, Thread, Turn
-from molecule_core.threads.steps import Change, thread_row, turn_row
+from molecule_core.threads.steps import Change, open_calls, thread_row, turn_row
 from molecule_core.wire import threadlog as log
 from molecule_core.wire.threadlog import Author, Descendants, Ended, MailType, TextInput, Trigger
 
@@ -143,14 +142,7 @@ class Acts:
 
     def _torn(self, change: Change, thread_id: str, turn_id: str) -> Generator[Step, Any, None]:
         """Calls without an output, and waits, are over."""
-        rows = yield Read("thread_calls_of_turn", {"thread_id": thread_id, "turn_id": turn_id})
-        still = Counter[str]()
-        for row in rows:
-            each = log.entry_of(row[1])
-            if isinstance(each, log.ToolCall):
-                still[each.call_id] += 1
-            elif isinstance(each, log.ToolOutput) and still[each.call_id]:
-                still[each.call_id] -= 1
+        still = yield from open_calls(thread_id, turn_id)
         for call_id in still.elements():
             change.add(thread_id, log.ToolOutput(call_id, _CUT_OFF, is_error=True), turn_id=turn_id)
         rows = yield Read("thread_collabs_of_turn", {"thread_id": thread_id, "turn_id": turn_id})

@@ -68,6 +68,18 @@ def turn_row(turn_id: str) -> Generator[Step, Any, Turn | None]:
     return Turn.of(rows[0]) if rows else None
 
 
+def open_calls(thread_id: str, turn_id: str) -> Generator[Step, Any, Counter[str]]:
+    """The calls of tools of a turn that have no output yet, by their names."""
+    still = Counter[str]()
+    for row in (yield Read("thread_calls_of_turn", {"thread_id": thread_id, "turn_id": turn_id})):
+        each = log.entry_of(row[1])
+        if isinstance(each, log.ToolCall):
+            still[each.call_id] += 1
+        elif isinstance(each, log.ToolOutput) and still[each.call_id]:
+            still[each.call_id] -= 1
+    return still
+
+
 def tree_tokens(thread: Thread) -> Generator[Step, Any, int]:
     """What a tree has cost."""
     return int((yield Read("thread_tree_tokens", {"root_id": thread.root_id}))[0][0])

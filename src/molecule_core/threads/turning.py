@@ -18,7 +18,7 @@ from molecule_core.threads import rules
 from molecule_core.threads.acts import Acts
 from molecule_core.threads.items import line_item
 from molecule_core.threads.model import Line, Mail, Thread, Turn
-from molecule_core.threads.steps import ENDED, Change, said_by, thread_row, tree_tokens, turn_row
+from molecule_core.threads.steps import ENDED, Change, open_calls, said_by, thread_row, tree_tokens, turn_row
 from molecule_core.wire import threadlog as log
 from molecule_core.wire.threads import Append, Appended, Claim, EndTurn, OpenTurn
 
@@ -179,7 +179,8 @@ class EngineWriter:
             tokens = yield from tree_tokens(row)
             stop = rules.stop_of(row, said.turn_id, tokens, self._limits)
             if stop in (None, "budget") and not is_known:
-                yield from self._added(change, row, said if stop is None else _costs_of(said), key)
+                taken = said if stop is None else (yield from _done_in(row, said))
+                yield from self._added(change, row, taken, key)
                 after = change.of(row.thread_id)
                 stop = rules.stop_of(after, said.turn_id, tokens + after.tokens - row.tokens, self._limits)
             last = change.of(row.thread_id).last_ordinal
@@ -261,9 +262,17 @@ def check_fence(row: Thread, generation: int) -> None:
         raise StaleGeneration(given=generation, generation=row.generation)
 
 
-def _costs_of(said: Append) -> Append:
-    """Of what an engine adds, only what was spent: it counts, whatever has stopped the turn."""
-    return replace(said, entries=[each for each in said.entries if isinstance(each, log.Usage)])
+def _done_in(row: Thread, said: Append) -> Generator[Step, Any, Append]:
+    """Of what an engine adds, only what was done before it could know that the budget is used up: what was spent
+    counts, and what a tool has answered that was called is no outcome that nobody knows."""
+    still, taken = (yield from open_calls(row.thread_id, said.turn_id)), list[log.EngineEntry]()
+    for each in said.entries:
+        if isinstance(each, log.ToolOutput) and still[each.call_id]:
+            still[each.call_id] -= 1
+            taken.append(each)
+        elif isinstance(each, log.Usage):
+            taken.append(each)
+    return replace(said, entries=taken)
 
 
 def _open(row: Thread, turn: Turn | None) -> OpenTurn | None:

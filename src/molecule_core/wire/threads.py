@@ -278,7 +278,7 @@ class Append(Struct, frozen=True, kw_only=True):
 
 class Appended(Struct, frozen=True):
     """`news`: what others have added that the engine has not been told. `stop`: interrupted, closed or budget: nothing
-    more is taken for this turn, but for costs where it is the budget."""
+    more is taken for this turn, but for costs and outputs of tools that were called where it is the budget."""
 
     last_ordinal: int
     news: list[EntryItem]
