@@ -45,8 +45,6 @@ class Wait:
         self.targets, self.mode, self.until, self.turn = targets, mode, until, turn
         self.is_heard = is_heard
         """The user has said something meanwhile."""
-        self.is_left = False
-        """A turn of the thread has ended since, and none runs."""
         self.status = "inProgress"
         self.ended = set[str]()
 
@@ -192,14 +190,12 @@ class Talks:
         if talk.running is turn:
             talk.running = None
             askers += self._answered(talk, turn, how)
-            self._torn(talk, turn)
         else:
             talk.queue.remove(turn)
         talk.ends += 1
         talk.last_words = {"completed": words, "failed": f"Agent errored: {words}", "interrupted": _STOPPED}[how]
         if talk.running is None:
-            for wait in talk.waits.values():
-                wait.is_left = True
+            self._torn(talk)
             idle = ("pending_init", None) if talk.queue else (_STANDS[how], words or None)
             talk.status, talk.message = idle  # type: ignore[assignment]
         told = {asker: None for asker in askers if asker is not None and (goes_on or asker is not talk)}
@@ -216,9 +212,10 @@ class Talks:
                 if letter.wakes and letter.sort != FINAL:
                     yield letter.author
 
-    def _torn(self, talk: Talk, turn: Turn) -> None:
+    def _torn(self, talk: Talk) -> None:
+        """What it waits for, in a turn or outside of all, it does not wait for any more."""
         for wait in talk.waits.values():
-            if wait.turn is turn and wait.status == "inProgress":
+            if wait.status == "inProgress":
                 wait.status = "interrupted"
 
     def _tell(self, talk: Talk, asker: Talk, text: str) -> None:
@@ -275,9 +272,7 @@ class Talks:
     def close(self, talk: Talk) -> None:
         """It takes nothing more."""
         if not talk.closed:
-            for wait in talk.waits.values():
-                if wait.status == "inProgress" and wait.turn is None and not wait.is_left:
-                    wait.status = "interrupted"
+            self._torn(talk)
             self.interrupt(talk, all_of_it=True)
             talk.closed, talk.status, talk.message = True, "shutdown", None
             talk.ends, talk.last_words = talk.ends + 1, _STOPPED
@@ -344,15 +339,14 @@ class Talks:
         return Wait(targets, mode, until, talk.running, is_heard=is_heard)
 
     def look(self, talk: Talk, wait: Wait, now: int) -> None:
-        """Whether it is over: by ends that it was not told before, by the user, by time, or since its turn is."""
+        """Whether it is over: by ends that it was not told before, by the user, or by time."""
         if wait.status != "inProgress":
             return
         ended = [each for each in wait.targets if each.ends > talk.reports.get(each.id, 0)]
         is_over = len(ended) == len(wait.targets) or (wait.mode == "any" and bool(ended))
-        is_cut = wait.is_heard or (wait.is_left and now < wait.until)
-        if not (is_over or is_cut or now >= wait.until):
+        if not (is_over or wait.is_heard or now >= wait.until):
             return
-        wait.status = "interrupted" if is_cut and not is_over else "completed"
+        wait.status = "interrupted" if wait.is_heard and not is_over else "completed"
         for each in ended:
             talk.reports[each.id] = each.ends
             wait.ended.add(each.id)

@@ -105,6 +105,25 @@ async def test_a_wait_of_a_thread_that_is_closed_has_ended(house: House, how: st
     assert [each[2] for each in calls(await house.log(thread)) if each[1] == "w"] == ["inProgress", "interrupted"]
 
 
+@requirement("TH8", "TH9")
+@pytest.mark.parametrize("how", ["a turn", "a turn that never began"])
+async def test_a_wait_outside_of_all_turns_ends_with_the_turn_after_which_none_runs(house: House, how: str) -> None:
+    ops, thread = await asked_once(house, _LONGER_THAN_A_REQUEST)
+    if how == "a turn":
+        await house.person.post(f"/threads/{thread['thread_id']}/turns", {"input": "Hi"})
+        await Engine(ops.api, thread).works("ok")
+    else:
+        await house.person.post(f"/threads/{thread['thread_id']}/compact", {})
+        await house.person.post(f"/threads/{thread['thread_id']}/interrupt", {})
+    (end,) = await ends(house, thread)
+    assert (end["call_id"], end["status"], end["reason"]) == ("w", "interrupted", "the turn has ended")
+    assert (await house.log(thread))[-1]["type"] == "turn_ended", "and that is the last of it"
+    assert await timers(house) == []
+    await house.person.post(f"/threads/{thread['thread_id']}/close")
+    assert (await act(ops.api, thread, "wait", "w", targets=["one"]))["status"] == "interrupted"
+    assert await ends(house, thread) == [end]
+
+
 async def left_alone(house: House) -> tuple[Any, Item, Engine]:
     """A thread whose wait its timer has ended, after the agent had come to its end: nobody was told of that. And the
     agent."""

@@ -17,6 +17,8 @@ from molecule_core.threads.steps import Change, open_calls, thread_row, turn_row
 from molecule_core.wire import threadlog as log
 from molecule_core.wire.threadlog import Author, Descendants, Ended, MailType, TextInput, Trigger
 
+_TURN_ENDED = "the turn has ended"
+"""Of a wait that began outside of any turn too: a turn of its thread has ended since, and none runs."""
 _CUT_OFF = "The outcome is not known: the turn ended before the tool had answered."
 
 
@@ -119,6 +121,8 @@ class Acts:
             for mail in [Mail.of(row) for row in read]:
                 change.stamp(mail, "answered" if status == "completed" else "failed", turn_id)
                 asked += [mail.author_id] if mail.wakes and mail.author_id and mail.sort != "FINAL_ANSWER" else []
+        if change.of(thread_id).turn_id in (None, turn_id):  # no turn is left that may ask for what is waited for
+            yield from self._unasked(change, thread_id, _TURN_ENDED)
         change.end(thread_id, log.TurnEnded(turn_id, status, error, final))
         if not goes_on and not change.of(thread_id).open:
             asked += yield from self._unread(change, thread_id)
@@ -153,21 +157,21 @@ class Acts:
                 begun[call.call_id] = call
         for call in begun.values():
             if call.status == "inProgress":
-                self._cut(change, thread_id, call, turn_id, "the turn has ended")
+                self._cut(change, thread_id, call, turn_id, _TURN_ENDED)
 
     def _cut(self, change: Change, thread_id: str, wait: log.Collab, turn_id: str | None, why: str) -> None:
         """A wait is over, whatever it waits for."""
         over = msgspec.structs.replace(wait, status="interrupted", reason=why)
         change.add(thread_id, over, turn_id=turn_id, key=f"end:{wait.call_id}")
 
-    def _unasked(self, change: Change, thread_id: str) -> Generator[Step, Any, None]:
+    def _unasked(self, change: Change, thread_id: str, why: str) -> Generator[Step, Any, None]:
         """Waits that began outside of all turns are over: no turn's end is theirs, and nobody may ask for them."""
         for call_id in change.of(thread_id).waiting:
             rows = yield Read("thread_entry_by_key", {"thread_id": thread_id, "key": f"begin:{call_id}"})
             line = Line(*rows[0])
             call = log.entry_of(line.body)
             if line.turn_id is None and isinstance(call, log.Collab):
-                self._cut(change, thread_id, call, None, "the thread was closed")
+                self._cut(change, thread_id, call, None, why)
 
     def _complete(
         self, change: Change, thread_id: str, turn_id: str, asked_by: str, text: str
@@ -241,7 +245,7 @@ class Acts:
         """The thread takes nothing more."""
         if change.of(thread_id).closed:
             return
-        yield from self._unasked(change, thread_id)
+        yield from self._unasked(change, thread_id, "the thread was closed")
         yield from self.interrupt(change, thread_id, all_of_it=True)
         change.add(thread_id, log.Closed(descendants, by))
 

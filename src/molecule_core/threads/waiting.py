@@ -38,7 +38,7 @@ _A_MOMENT = 0.001
 _GRACE_SECONDS = 60.0
 _HEARD = "there is new input from the user"
 _LEFT = "the turn has ended"
-"""Of a wait that began outside of any turn too: a turn of its thread has ended since, and none runs."""
+"""Of a wait that no turn's end has ended: those of earlier versions left open what began outside of them."""
 
 
 class Begun(NamedTuple):
