@@ -30,21 +30,27 @@ class Seat:
         self.drafts: list[tuple[str, str]] = []
         self.handled: list[tuple[str, int]] = []
         self.fails: list[Exception] = []
+        self.strange: list[Any] = []
+        """What comes instead of its next answers."""
 
     def api(self) -> "Seat":
         return self
 
     async def get(self, path: str, **query: Any) -> Any:
+        if self.strange:
+            return self.strange.pop()
         return [row for row in self.log if row["activity_type"] == query["type"]]
 
     async def post(self, path: str, body: Any) -> Any:
+        if self.strange:
+            return self.strange.pop()
         if path.endswith("/draft"):
             self.drafts.append((path.split("/")[4], body["text"]))
         else:
             self.log.append(body)
         if self.fails:
             raise self.fails.pop()
-        return {"state": "answered_outside"}
+        return {"state": "answered_outside", "status": "logged"}
 
     async def handle(self, activity_id: str, attempt: int) -> bool:
         self.handled.append((activity_id, attempt))
@@ -107,6 +113,24 @@ async def test_a_draft_that_the_server_refuses_for_good_is_let_go_and_one_that_i
     seat.fails = [ApiError(404, {"error": "no such message"})]
     await bridge.tell(outbox.outcomes[0])
     assert (outbox.outcomes, seat.handled) == ([], [("m-1", 1)])
+
+
+@requirement("G17")
+@pytest.mark.parametrize("answer", ["", {"hello": "world"}, {"state": None}, [1]])
+@pytest.mark.parametrize("kind", ["said", "failed", "tried"])
+async def test_an_answer_of_somebody_else_lets_go_of_no_outcome(
+    kind: str, answer: Any, seat: Seat, clock: FakeClock, tmp_path: Path
+) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    outbox.put(FAILED if kind != "said" else Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=2))
+    if kind == "tried":
+        outbox.trying(outbox.outcomes[0])
+    seat.strange = [answer] if answer != [1] or kind != "tried" else [{}]
+    with pytest.raises(NoAnswer):
+        await bridge.tell(outbox.outcomes[0])
+    assert (len(outbox.outcomes), seat.handled, seat.drafts, seat.log) == (1, [], [], [])
+    await bridge.tell(outbox.outcomes[0])
+    assert (outbox.outcomes, seat.handled, len(seat.drafts) + len(seat.log)) == ([], [("m-1", 2)], 1)
 
 
 @requirement("G17")

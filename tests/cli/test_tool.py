@@ -9,7 +9,7 @@ import pytest
 
 from molecule_core.cli import VERBS
 from molecule_core.wire.tools import TOOLS
-from tests.elsewhere import leading_to
+from tests.elsewhere import leading_to, other_server
 from tests.journeys.processes import MOLECULE, ROOT, environment
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
@@ -161,6 +161,15 @@ async def test_an_answer_that_met_a_redirect_was_not_sent_and_the_place_that_it_
         code, out, err = await molecule(tmp_path, "reply", "m1-abcde", "hello", env=env)
     assert (code, out) == (1, "")
     assert "leads to https://molecule.example/, which is not followed" in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("body", ["<p>We are back soon</p>", '{"hello": "world"}'])
+async def test_an_answer_that_a_page_was_shown_for_was_not_sent(tmp_path: Path, engine: str, body: str) -> None:
+    async with other_server("200 OK", body=body) as other:
+        env = {"WORKSPACE_ID": "w-1", "MOLECULE_WORKSPACE_TOKEN": "a-token", "PLATFORM_URL": other.url}
+        code, out, err = await molecule(tmp_path, "reply", "m1-abcde", "hello", env=env)
+    assert (code, out, len(err.splitlines())) == (1, "", 1)
+    assert ("is no Molecule server" if body.startswith("<") else "does not know") in err
 
 
 async def test_the_list_names_every_tool_and_all_it_takes(tmp_path: Path, engine: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 from molecule_core.agent.cursors import CursorFile, Remembered
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.client.api import Api, ApiError, NoAnswer, member
 
 _log = logging.getLogger("molecule.agent")
 # HTTP's statuses: unknown, handed out again since, or never handed out as was said. None of them gets better.
@@ -128,6 +128,4 @@ async def acknowledge(api: Api, workspace_id: str, activity_id: str, attempt: in
     body: dict[str, Any] = {"activity_id": activity_id}
     if attempt:
         body["attempt"] = attempt
-    answer = await api.post(f"/workspaces/{workspace_id}/activity/ack", body)
-    floor = answer.get("last_acked_seq") if isinstance(answer, dict) else None
-    return floor if isinstance(floor, int) else -1
+    return member(await api.post(f"/workspaces/{workspace_id}/activity/ack", body), "last_acked_seq", int)

@@ -25,7 +25,7 @@ from molecule_core.agent.leader import Leadership
 from molecule_core.agent.refusals import UNAUTHORIZED, Refusals
 from molecule_core.agent.tokens import TokenRegistry
 from molecule_core.agent.waiting import pause
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.client.api import Api, ApiError, NoAnswer, member
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 from molecule_core.wire.cards import ALL, LOADED
@@ -204,8 +204,7 @@ class Membership:
         """Takes the seat, and sets right what an earlier life left. Raises ApiError, NoAnswer, OSError, Fenced."""
         card = self._card if self._card is not None else self._shared.card()
         body = {"id": self.id, "agent_card": {**card, LOADED: self._shared.tools}, "delivery_mode": "poll"}
-        if not isinstance(await self.api().post("/registry/register", body), dict):
-            raise NoAnswer("what answers there is no Molecule server")
+        member(await self.api().post("/registry/register", body), "status", str)
         self._refusals.taken()
         if not self._wishes.disable_heartbeat:
             await self._say_alive()
@@ -380,7 +379,8 @@ class Membership:
         """Gives mail back that this process will not handle, so that it need not wait for the end of its lease."""
         claims = [{"activity_id": id_, "attempt": attempt} for id_, attempt in left.items()]
         for start in range(0, len(claims), _PAGE):
-            await self.api().post(self._path("activity/release"), {"claims": claims[start : start + _PAGE]})
+            some = {"claims": claims[start : start + _PAGE]}
+            member(await self.api().post(self._path("activity/release"), some), "released", int)
         if claims:
             self._acks.released(left)
 

@@ -19,6 +19,8 @@ from molecule_core.ground.errors import CommandFailed
 from molecule_core.ground.settings import environment
 
 REFUSED = 1
+# From here on HTTP's statuses are refusals.
+_REFUSALS = 400
 JSON = click.option("--json", "as_json", is_flag=True, help="As JSON, with all that the server tells.")
 _SEATS = ("WORKSPACE_ID", "MOLECULE_WORKSPACES")
 Work = Callable[[Api, str], Awaitable[None]]
@@ -55,6 +57,8 @@ async def _as_seat(work: Work, own: str, url: str, token: str) -> None:
                 reason=f"what answers on {url} is no Molecule server; set PLATFORM_URL to one"
             ) from None
         except ApiError as error:
+            if error.status < _REFUSALS:  # somebody else answers, or leads on
+                raise CommandFailed(reason=error.problem["error"]) from None
             click.echo(f"molecule: {' '.join(str(error.problem.get('error', error)).split())}", err=True)
             sys.exit(REFUSED)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import msgspec
@@ -18,11 +18,12 @@ _UNREACHED = (httpx2.TransportError, httpx2.InvalidURL)
 # Of an address that others chose as much as a person needs to know the place again.
 _LONGEST_PLACE = 200
 _ADDRESS = "PLATFORM_URL, --server or --url"
+T = TypeVar("T")
 
 
 class ApiError(Exception):
-    """The server refused, or whoever stands before it sends callers elsewhere. `status` is HTTP's, `problem` the whole
-    answer, `code` its short name."""
+    """The server refused, or whoever stands before it sends callers elsewhere or shows them a page. `status` is HTTP's,
+    `problem` the whole answer, `code` its short name."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         self.status = status
@@ -37,13 +38,13 @@ class ApiError(Exception):
     @property
     def passes(self) -> bool:
         """Whether the same may be taken another time: what was too much at once, trouble of the server's own, and a
-        redirect, which is no word of the server on what was asked."""
+        redirect or a page, which are no word of the server on what was asked."""
         return self.status == _TOO_MANY or not httpx2.codes.is_client_error(self.status)
 
 
 class NoAnswer(Exception):
-    """The server could not be reached, or hung up. Whether it did what was asked is not known: ask again with the same
-    messageId, which makes it safe."""
+    """The server could not be reached, or hung up, or what came is no answer to what was asked. Whether it did that is
+    not known: ask again with the same messageId, which makes it safe."""
 
 
 class Connections:
@@ -122,7 +123,7 @@ class Api:
             raise NoAnswer(str(error) or type(error).__name__) from error
         if not answer.is_success:
             raise ApiError(answer.status_code, _problem_of(answer))
-        return _value_of(answer)
+        return _told_by(answer)
 
     async def events(self, path: str = "/events/stream", **query: Any) -> AsyncIterator[dict[str, Any]]:
         """Live frames as they come, the greeting first; ends when the server ends the stream. Raises ApiError,
@@ -158,14 +159,37 @@ class Api:
         ApiError, NoAnswer."""
         path = f"/workspaces/{workspace_id}/activity"
         rows = await self.get(path, claim=lease, wait=wait, limit=limit, include=include)
-        if not isinstance(rows, list):  # it has not waited either: who took it for an empty inbox would ask for ever
-            raise NoAnswer("what answers there is no Molecule server, or one of another version")
-        return [row for row in rows if isinstance(row, dict)]
+        # It has not waited either: who took something else for an empty inbox would ask for ever.
+        return [row for row in shaped(rows, list) if isinstance(row, dict)]
 
     async def ack(self, workspace_id: str, row: dict[str, Any]) -> Any:
         """Says that a claimed message is handled."""
         handled = {"activity_id": row["id"], "attempt": row["attempt"]}
         return await self.post(f"/workspaces/{workspace_id}/activity/ack", handled)
+
+
+def shaped(value: Any, kind: type[T]) -> T:
+    """What an answer must be for what was asked to be done. Raises NoAnswer if it is something else: a page of a proxy
+    says 200 too."""
+    if not isinstance(value, kind):
+        raise NoAnswer("what answers there is no Molecule server, or one of another version")
+    return value
+
+
+def member(answer: Any, name: str, kind: type[T]) -> T:
+    """The same of a member that the answer must have."""
+    return shaped(shaped(answer, dict).get(name), kind)
+
+
+def _told_by(answer: httpx2.Response) -> Any:
+    """What a server has answered. Nothing is an answer too; a page is none, whatever its status. Raises ApiError."""
+    if not answer.content:
+        return ""
+    try:
+        return msgspec.json.decode(answer.content)
+    except msgspec.DecodeError:
+        said = "is no Molecule server, or has none behind it now"
+        raise ApiError(answer.status_code, {"error": _instead(answer, said)}) from None
 
 
 def _problem_of(answer: httpx2.Response) -> dict[str, Any]:
@@ -184,13 +208,16 @@ def _value_of(answer: httpx2.Response) -> Any:
 
 def _elsewhere(answer: httpx2.Response) -> str:
     """Where a redirect leads, without what it may hold of secrets. It is not followed: the token is for one server."""
-    asked = answer.url
-    here = f"{asked.scheme}://{asked.netloc.decode()}"
     try:
-        to = asked.join(answer.headers["location"])
+        to = answer.url.join(answer.headers["location"])
         path = to.raw_path.partition(b"?")[0].decode()
         place = f"{to.scheme}://{to.netloc.decode()}{path}"[:_LONGEST_PLACE]
         said = f"does not answer but leads to {place}, which is not followed"
     except (KeyError, httpx2.InvalidURL):
         said = "gives no answer of a Molecule server"
+    return _instead(answer, said)
+
+
+def _instead(answer: httpx2.Response, said: str) -> str:
+    here = f"{answer.url.scheme}://{answer.url.netloc.decode()}"
     return f"{here} {said}. Set the server's address ({_ADDRESS}) to where it answers itself"

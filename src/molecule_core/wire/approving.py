@@ -21,7 +21,7 @@ from molecule_core.wire.approvals import Holder, Ruling
 from molecule_core.wire.delegating import FIRST_SECONDS, SLICE_SECONDS, Seats, known_seat, those
 from molecule_core.wire.inbox import APPROVALS, InboxMessage
 from molecule_core.wire.speaks import Speaks
-from molecule_core.wire.toolspec import LEAVE, NO_ANSWER, ToolError
+from molecule_core.wire.toolspec import LEAVE, NO_ANSWER, ToolError, unknown_answer
 from molecule_core.wire.verbs import Progress, key_headers
 
 NAMES = ("request_approval", "decide_approval")
@@ -367,11 +367,7 @@ def item_of(answer: Any) -> Standing:
         return msgspec.convert(answer, Standing)
     except msgspec.ValidationError as error:
         said = shorten(str(error), _MOST_REPEATED)
-        raise ToolError(
-            f"the server answered something that this version does not know ({said}). What was asked may have been "
-            "done. Tell the person that agent and server differ in version.",
-            "unknown_answer",
-        ) from None
+        raise unknown_answer(said) from None
 
 
 def _plain(told: Struct) -> dict[str, Any]:

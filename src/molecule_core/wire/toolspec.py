@@ -42,6 +42,15 @@ class ToolError(Exception):
         super().__init__(text)
 
 
+def unknown_answer(said: str) -> ToolError:
+    """The server answered, and nobody knows what that means."""
+    return ToolError(
+        f"the server answered something that this version does not know ({said}). What was asked may have been done. "
+        "Tell the person that agent and server differ in version.",
+        "unknown_answer",
+    )
+
+
 class BadArguments(ToolError):
     """The arguments of a call do not fit the tool."""
 

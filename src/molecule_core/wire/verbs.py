@@ -17,7 +17,7 @@ from molecule_core.wire import tooltypes as types
 from molecule_core.wire.envelope import asked as asked_for
 from molecule_core.wire.inbox import InboxMessage, message_of
 from molecule_core.wire.speaks import Speaks, allowed
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.wire.toolspec import ToolError, unknown_answer
 
 LEASE_SECONDS = 300
 """How long a message is an agent's that has taken it: a model must have time to work on it, and after a crash it should
@@ -79,6 +79,7 @@ async def reply(
     else:
         notice = {"message": given.text, **_about(given)}
         sent = await speaks.call("POST", f"/workspaces/{own}/notify", body=notice, headers=key_headers(key))
+        _check(sent, "status")
     # A server that took a handle has settled the message that it names, with the answer: nothing is left to be told.
     closes = bool(given.activity_id or given.reply_handle) and not given.progress
     tells = closes and bool(given.activity_id)
@@ -154,6 +155,7 @@ async def _to_peer(speaks: Speaks, own: str, given: types.ReplyArguments, key: s
     sent = await speaks.call("POST", path, body=envelope, headers=key_headers(key))
     if isinstance(sent, dict) and isinstance(sent.get("error"), dict):
         raise ToolError(f"the peer's agent refused it: {_text(sent['error'], 'message')}", "refused_by_peer")
+    _check(sent, "result", "status")
     await _note_sent(speaks, own, given, envelope)
     return sent
 
@@ -185,7 +187,14 @@ async def _acknowledged(speaks: Speaks, own: str, activity_id: str, attempt: int
 
 async def _ack(speaks: Speaks, own: str, activity_id: str, attempt: int) -> None:
     named = {"activity_id": activity_id, **({"attempt": attempt} if attempt else {})}
-    await speaks.call("POST", f"/workspaces/{own}/activity/ack", body=named)
+    _check(await speaks.call("POST", f"/workspaces/{own}/activity/ack", body=named), "last_acked_seq")
+
+
+def _check(answer: Any, *names: str) -> None:
+    """Whoever takes any answer for success tells a page of a proxy that it was heard. Raises ToolError if an answer has
+    none of these members."""
+    if not isinstance(answer, dict) or not any(name in answer for name in names):
+        raise unknown_answer(f"it has no member {' or '.join(names)}")
 
 
 def _said(answer: Any) -> str:
@@ -229,6 +238,7 @@ async def decline(
 async def _closed(speaks: Speaks, own: str, sent: Any, state: str, attempt: int) -> dict[str, Any]:
     """What became of the message; what is closed is acknowledged too. `state`: what the server means that says none,
     empty for progress."""
+    _check(sent, "answers")
     answers = _text(sent, "answers")
     acknowledged = isinstance(sent, dict) and sent.get("acknowledged") is True
     note = ""

@@ -21,7 +21,7 @@ from molecule_core.agent.cursors import Fenced
 from molecule_core.agent.inbox import Entry, Inbox, Key
 from molecule_core.agent.membership import Membership
 from molecule_core.agent.waiting import pause
-from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.client.api import ApiError, NoAnswer, member, shaped
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 
@@ -186,17 +186,16 @@ class Bridge:
             _log.info("message %s wants no answer; what the program said is left out", outcome.activity_id)
             return
         path = f"/workspaces/{self._seat.id}/messages/{quote(outcome.activity_id, safe='')}/draft"
-        answer = await self._seat.api().post(path, {"text": outcome.text})
-        state = answer.get("state") if isinstance(answer, dict) else None
-        _log.info("message %s: %s", outcome.activity_id, state or "its final text is kept as a draft")
+        state = member(await self._seat.api().post(path, {"text": outcome.text}), "state", str)
+        _log.info("message %s: %s", outcome.activity_id, state)
 
     async def _report(self, outcome: Outcome) -> None:
         """A failure, in the agent's own log; one that may be there already is looked for first."""
         about = {"activity_id": outcome.activity_id, "run": outcome.run, "kind": outcome.kind}
         path = f"/workspaces/{self._seat.id}/activity"
         if outcome.tried:
-            rows = await self._seat.api().get(path, type="error", limit=_LOOKED_AT)
-            if any(row.get("request_body") == about for row in rows):
+            rows = shaped(await self._seat.api().get(path, type="error", limit=_LOOKED_AT), list)
+            if any(isinstance(row, dict) and row.get("request_body") == about for row in rows):
                 return
         self._outbox.trying(outcome)
         entry = {
@@ -208,7 +207,7 @@ class Bridge:
             "duration_ms": int(outcome.seconds * 1000),
             "request_body": about,
         }
-        await self._seat.api().post(path, entry)
+        member(await self._seat.api().post(path, entry), "status", str)
         _log.warning("message %s, turn %s: %s", outcome.activity_id, outcome.run, outcome.text)
 
     async def _settle(self, outcome: Outcome) -> None:

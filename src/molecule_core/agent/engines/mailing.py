@@ -21,7 +21,7 @@ from molecule_core.agent.inbox import Entry, Inbox, Key
 from molecule_core.agent.membership import Membership
 from molecule_core.agent.neutral import line, visible
 from molecule_core.agent.words import facts_of, said
-from molecule_core.client.api import ApiError
+from molecule_core.client.api import ApiError, member
 from molecule_core.client.threads import Thread, Threads
 from molecule_core.ground.clock import others_first
 from molecule_core.wire import markup
@@ -188,7 +188,7 @@ class Mailroom:
             path = f"/workspaces/{self._seat.id}/messages/{quote(message.activity_id, safe='')}/draft"
             text = visible(end.final).strip()
             try:
-                await self._patience.answer(lambda: self._seat.api().post(path, {"text": text}))
+                await self._patience.answer(lambda: self._posted(path, {"text": text}, "state"))
             except ApiError as error:
                 _log.warning(
                     "the server does not take the answer to %s: %s", message.activity_id, line(str(error), 300)
@@ -204,9 +204,14 @@ class Mailroom:
             "request_body": {"activity_id": message.activity_id},
         }
         try:
-            await self._patience.answer(lambda: self._seat.api().post(f"/workspaces/{self._seat.id}/activity", entry))
+            path = f"/workspaces/{self._seat.id}/activity"
+            await self._patience.answer(lambda: self._posted(path, entry, "status"))
         except ApiError as error:
             _log.warning("the server does not take what became of %s: %s", message.activity_id, line(str(error), 300))
+
+    async def _posted(self, path: str, body: dict[str, Any], answered: str) -> None:
+        """Raises ApiError, and NoAnswer if the answer has no such member."""
+        member(await self._seat.api().post(path, body), answered, str)
 
     async def _settle(self, entry: Entry) -> None:
         """The message is handled; the membership tells the server, later if not now."""
