@@ -4,14 +4,17 @@ import asyncio
 import contextlib
 import json
 import signal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from molecule_core.agent.engines.running import Agent
 from tests.agent.agents import Watcher, command, home, living, long
 from tests.agent.model_endpoint import Reply, endpoint
 from tests.engines import Engine
+from tests.journeys.processes import Process
 from tests.requirements import requirement
 from tests.running import Running, Seat, running
 from tests.waits import PROCESS_START_SECONDS
@@ -68,6 +71,69 @@ async def test_it_goes_on_with_a_renewed_token_file_although_the_old_token_was_r
         assert [each["content"] for each in said["messages"] if each["role"] == "agent"] == ["The ship is late"]
 
 
+async def state_of(agent: Agent) -> str:
+    """How its seat stands."""
+    return agent._seat.state
+
+
+@requirement("G6", "AR3", "AR5")
+async def test_leave_is_still_waited_for_while_the_token_is_refused_and_its_file_is_not_renewed_yet(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person()
+    watch, file = Watcher(seat), tmp_path / "token"
+    own = by_file(seat, file)
+    async with endpoint() as at:
+        at.answers = [Reply("", SPEAK), DONE]
+        one = (await person.send(seat.id, "Tell me"))["activity_id"]
+        async with living(server, seat, home(tmp_path / "ops", at, approval_rules=RULES), **own) as agent:
+            await long(lambda: person.get("/approvals/pending"), lambda page: page["approvals"])
+            await rotate(server, seat)
+            await long(partial(state_of, agent), lambda found: found == "refused")
+            await approve(person)
+            file.write_text(seat.token)
+            await long(watch.drafts, lambda found: found.get(one, ("",))[0] == "answered")
+        said = await person.get(f"/workspaces/{seat.id}/chat-history")
+        assert [each["content"] for each in said["messages"] if each["role"] == "agent"] == ["The ship is late"]
+
+
+@requirement("G6", "AR3", "AR4")
+async def test_nothing_is_settled_while_the_token_file_holds_the_token_of_another_workspace(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, other, person = await server.seat("Ops"), await server.seat("Other"), await server.person()
+    watch, file = Watcher(seat), tmp_path / "token"
+    own = by_file(seat, file)
+    async with endpoint() as at:
+        at.answers, at.gate = [DONE, DONE], asyncio.Event()
+        one = (await person.send(seat.id, "hi"))["activity_id"]
+        async with living(server, seat, home(tmp_path / "ops", at), **own) as agent:
+            async with asyncio.timeout(PROCESS_START_SECONDS):
+                await at.came.wait()
+            await rotate(server, seat)
+            file.write_text(other.token)
+            await long(partial(state_of, agent), lambda found: found == "refused")
+            at.gate.set()
+            await long(partial(trouble_of, agent), lambda found: "is another workspace's" in found)
+            two = (await person.send(seat.id, "And now?"))["activity_id"]
+            assert await watch.waiting() == 2
+            file.write_text(seat.token)
+            for each in (one, two):
+                await long(watch.drafts, lambda found, id_=each: found.get(id_, ("", ""))[1] == "done")
+            await long(watch.waiting, lambda count: count == 0)
+    assert not await seat.api.get(f"/workspaces/{seat.id}/activity", type="error", limit=10)
+
+
+async def said_by(life: Process) -> str:
+    """What the command has said so far."""
+    return life.said
+
+
+async def trouble_of(agent: Agent) -> str:
+    """What is wrong with its seat."""
+    return agent._seat.trouble
+
+
 @requirement("G6", "AR3", "AR4")
 async def test_nothing_is_acknowledged_or_dropped_while_the_token_is_refused(server: Running, tmp_path: Path) -> None:
     seat, person = await server.seat("Ops"), await server.person()
@@ -81,11 +147,7 @@ async def test_nothing_is_acknowledged_or_dropped_while_the_token_is_refused(ser
                 await at.came.wait()
             await rotate(server, seat)
             at.gate.set()
-
-            async def state() -> str:
-                return agent._seat.state
-
-            await long(state, lambda found: found == "refused")
+            await long(partial(state_of, agent), lambda found: found == "refused")
             two = (await person.send(seat.id, "And now?"))["activity_id"]
             assert await watch.waiting() == 2
             file.write_text(seat.token)
@@ -117,12 +179,18 @@ def by_list(server: Running, seat: Seat, token: str) -> dict[str, str]:
 
 
 @requirement("G6", "AR7")
-@pytest.mark.parametrize("what", ["a removed workspace", "a removed workspace of a list", "a refused token of a list"])
+@pytest.mark.parametrize(
+    "what",
+    ["a removed workspace", "a removed workspace of a list", "a refused token of a list", "another one's token"],
+)
 async def test_an_agent_that_finds_no_seat_ends_with_3_and_says_why(what: str, server: Running, tmp_path: Path) -> None:
     seat = await server.seat("Ops")
     token, said = seat.token, "was removed by its operator"
     if "removed" in what:
         await server.admin.call("DELETE", f"/workspaces/{seat.id}", query={"confirm": "true"})
+    elif "another" in what:
+        seat.token = token = (await server.seat("Other")).token
+        said = "the token is another workspace's, or there is no such workspace"
     else:
         token, said = "mol_ws_" + "x" * 51, "does not take the token"
     own = by_list(server, seat, token) if "list" in what else {}
@@ -132,16 +200,20 @@ async def test_an_agent_that_finds_no_seat_ends_with_3_and_says_why(what: str, s
 
 
 @requirement("G6", "AR7")
-@pytest.mark.parametrize("what", ["removed", "refused"])
+@pytest.mark.parametrize("what", ["removed", "refused", "refused without an inbox"])
 async def test_an_agent_whose_seat_is_gone_while_it_works_ends_with_3(
     what: str, server: Running, tmp_path: Path
 ) -> None:
     seat, person = await server.seat("Ops"), await server.person()
     async with endpoint() as at:
-        at.answers = [DONE]
+        at.answers, no_inbox = [DONE], "without" in what
+        own = {"MOLECULE_MCP_DISABLE_INBOX": "1", "MOLECULE_MCP_HEARTBEAT_SECONDS": "0.5"} if no_inbox else {}
         message = (await person.send(seat.id, "hi"))["activity_id"]
-        async with command(server, seat, home(tmp_path / "ops", at)) as life:
-            await long(Watcher(seat).drafts, lambda found: found.get(message, ("", ""))[1] == "done")
+        async with command(server, seat, home(tmp_path / "ops", at), **own) as life:
+            if no_inbox:
+                await long(partial(said_by, life), lambda found: "working with" in found)
+            else:
+                await long(Watcher(seat).drafts, lambda found: found.get(message, ("", ""))[1] == "done")
             if what == "removed":
                 await server.admin.call("DELETE", f"/workspaces/{seat.id}", query={"confirm": "true"})
             else:

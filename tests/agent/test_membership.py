@@ -31,7 +31,7 @@ class Life:
 
     def __init__(self, folder: Path, clock: FakeClock, servers: dict[str, StandIn], **more: Any) -> None:
         ids = more.pop("ids", list(servers))
-        files = more.pop("files", {})
+        files, lost = more.pop("files", {}), more.pop("lost", None)
         self.refusals: list[str] = []
         self.inbox = Inbox()
         self.tokens = TokenRegistry()
@@ -46,6 +46,7 @@ class Life:
             inbox=self.inbox,
             card=lambda: {"tools": 3},
             refused=self.refusals.append if len(ids) == 1 else None,
+            lost=lost,
         )
         self.seats = {
             id_: Membership(

@@ -47,3 +47,24 @@ async def test_what_waiting_does_not_end_is_raised_at_once(final: ApiError, cloc
     with pytest.raises(ApiError) as raised:
         await bounded(Patience(clock, SeededRandomness()).answer(call))
     assert raised.value is final
+
+
+@requirement("G6", "AR3")
+async def test_what_is_not_found_is_asked_again_as_long_as_the_whole_seat_is_not(clock: FakeClock) -> None:
+    known = list[ApiError]()
+
+    async def call() -> None:
+        raise refusal(404)
+
+    async def is_about_seat(error: ApiError) -> bool:
+        known.append(error)
+        return len(known) < 3
+
+    asking = asyncio.ensure_future(Patience(clock, SeededRandomness(), is_about_seat).answer(call))
+    for _ in range(2):
+        await settle()
+        assert not asking.done()
+        await clock.advance(30)
+    with pytest.raises(ApiError):
+        await bounded(asking)
+    assert len(known) == 3

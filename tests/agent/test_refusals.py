@@ -1,9 +1,16 @@
-"""When a seat's token is refused for good, and who is told."""
+"""When a seat's token is refused for good, who is told, and what it says of everything else."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from molecule_core.agent.refusals import Refusals
-from molecule_core.client.api import ApiError
+from molecule_core.agent.acks import Acks
+from molecule_core.agent.cursors import CursorFile
+from molecule_core.agent.refusals import Refusals, is_about_seat
+from molecule_core.client.api import ApiError, NoAnswer
+from tests.agent.stand_in import StandIn, StandInApi
+from tests.agent.test_membership import UNAUTHORIZED, alive
 from tests.clocks import FakeClock
 from tests.requirements import requirement
 
@@ -40,3 +47,122 @@ def test_a_token_is_lost_if_nobody_can_renew_it_or_nobody_has_for_long(
     if not is_fixed:
         refusals.refused(error)
         assert not told, "it begins anew"
+
+
+@requirement("G6")
+def test_a_renewed_token_has_a_time_of_its_own(clock: FakeClock) -> None:
+    told = list[str]()
+    refusals = Refusals("w", clock=clock, is_fixed=False, refused=None, lost=told.append)
+    refusals.taken()
+    for minutes, renewed, lost in ((0, False, False), (4, True, False), (2, False, False), (4, False, False)):
+        clock.at += minutes * 60_000_000
+        refusals.refused(UNAUTHORIZED, renewed=renewed)
+        assert bool(told) is lost
+    clock.at += 60_000_000
+    refusals.refused(UNAUTHORIZED)
+    assert told
+
+
+class Choosy(StandIn):
+    """A server that takes one token, and may be away."""
+
+    def __init__(self, clock: FakeClock, token: str) -> None:
+        super().__init__(clock, "w")
+        self.takes = token
+        self.away = False
+
+    async def serve(self, token: str, *request: Any) -> Any:
+        if self.away:
+            raise NoAnswer("away")
+        if token != self.takes:
+            raise UNAUTHORIZED
+        return await super().serve(token, *request)
+
+
+@requirement("G6", "AR7")
+async def test_a_file_that_was_renewed_in_time_is_read_before_anything_is_lost(
+    clock: FakeClock, tmp_path: Path
+) -> None:
+    file, server, lost = tmp_path / "token", Choosy(clock, "token-of-w"), list[str]()
+    file.write_text("token-of-w")
+    async with alive(tmp_path, clock, server, files={"w": file}, lost=lost.append) as life:
+        server.takes = "a-new-token"
+        await clock.advance(60)
+        assert (life.seats["w"].state, lost) == ("refused", [])
+        server.away = True
+        file.write_text("a-new-token")
+        await clock.advance(600)
+        assert life.seats["w"].state == "away"
+        server.away = False
+        for _ in range(2):  # it asks once with the old one
+            await clock.advance(61)
+        assert (life.seats["w"].state, lost) == ("leading", [])
+
+
+@requirement("G6", "AR7")
+async def test_a_file_that_was_renewed_while_the_process_began_is_read_before_the_start_has_failed(
+    clock: FakeClock, tmp_path: Path
+) -> None:
+    file, lost = tmp_path / "token", list[str]()
+    file.write_text("a-new-token")
+    server = Choosy(clock, "a-new-token")
+    async with alive(tmp_path, clock, server, files={"w": file}, lost=lost.append) as life:
+        await clock.advance(3)
+        assert (life.seats["w"].state, life.refusals, lost) == ("leading", [], [])
+
+
+@requirement("G6", "AR7")
+@pytest.mark.parametrize("wish", [{"disable_inbox": True}, {"inbox_messages": 1}])
+async def test_a_token_that_is_taken_away_is_noticed_by_the_heartbeat_where_no_mail_is_asked_for(
+    wish: dict[str, Any], clock: FakeClock, tmp_path: Path
+) -> None:
+    server, lost = Choosy(clock, "token-of-w"), list[str]()
+    server.put("m-1")
+    async with alive(tmp_path, clock, server, lost=lost.append, **wish) as life:
+        await clock.advance(30)
+        assert (life.seats["w"].state, lost) == ("leading", [])
+        server.takes = "another"
+        await clock.advance(30)
+        assert life.seats["w"].state == "refused" and "does not take the token" in lost[0]
+
+
+NOT_FOUND = ApiError(404, {"error": "workspace not found", "code": "not_found"})
+
+
+@requirement("G6", "AR7")
+async def test_the_token_of_another_workspace_is_told_as_such_and_a_page_that_says_404_is_none(
+    clock: FakeClock, tmp_path: Path
+) -> None:
+    server, lost = StandIn(clock, "w"), list[str]()
+    server.refuses["/"] = ApiError(404, {"error": "404 page not found"})
+    async with alive(tmp_path, clock, server, lost=lost.append) as life:
+        assert (life.seats["w"].state, lost) == ("away", [])
+        server.refuses["/"] = NOT_FOUND
+        await clock.advance(3)
+        assert life.seats["w"].state == "refused"
+        assert lost[0].startswith("workspace w: the token is another workspace's, or there is no such workspace")
+        server.refuses.clear()
+        await clock.advance(10)
+        assert life.seats["w"].state == "leading"
+
+
+@requirement("G6")
+@pytest.mark.parametrize("trouble", [NOT_FOUND, UNAUTHORIZED, NoAnswer("away"), None])
+async def test_what_is_not_found_is_about_the_seat_unless_the_server_knows_the_seat(
+    trouble: Exception | None, clock: FakeClock, tmp_path: Path
+) -> None:
+    class Known(StandIn):
+        async def _rows(self, query: dict[str, Any]) -> Any:
+            return []
+
+    server, acks = Known(clock, "w"), Acks("w", CursorFile(tmp_path, "w", single=True))
+    api = StandInApi(server, "a-token")
+    if trouble is not None:
+        server.refuses["/w/activity"] = trouble
+    assert await is_about_seat(NOT_FOUND, api, "w") is (trouble is not None)
+    assert not await is_about_seat(ApiError(409, {"error": "no"}), api, "w")
+    acks.begin(1)
+    acks.handled("m-1", 1)
+    server.refuses["/activity/ack"] = NOT_FOUND
+    await acks.confirm(api, "m-1")
+    assert acks.is_pending("m-1") is (trouble is not None)

@@ -32,6 +32,8 @@ class Seat:
         self.fails: list[Exception] = []
         self.strange: list[Any] = []
         """What comes instead of its next answers."""
+        self.unknown = False
+        """Its token is another workspace's."""
 
     def api(self) -> "Seat":
         return self
@@ -39,6 +41,8 @@ class Seat:
     async def get(self, path: str, **query: Any) -> Any:
         if self.strange:
             return self.strange.pop()
+        if self.unknown:
+            raise ApiError(404, {"error": "workspace not found", "code": "not_found"})
         return [row for row in self.log if row["activity_type"] == query["type"]]
 
     async def post(self, path: str, body: Any) -> Any:
@@ -110,7 +114,12 @@ async def test_a_draft_that_the_server_refuses_for_good_is_let_go_and_one_that_i
         with pytest.raises(ApiError):
             await bridge.tell(outbox.outcomes[0])
         assert (len(outbox.outcomes), seat.handled) == (1, [])
-    seat.fails = [ApiError(404, {"error": "no such message"})]
+    missing = ApiError(404, {"error": "no such message"})
+    seat.fails, seat.unknown = [missing], True
+    with pytest.raises(ApiError):
+        await bridge.tell(outbox.outcomes[0])
+    assert (len(outbox.outcomes), seat.handled) == (1, [])
+    seat.fails, seat.unknown = [missing], False
     await bridge.tell(outbox.outcomes[0])
     assert (outbox.outcomes, seat.handled) == ([], [("m-1", 1)])
 

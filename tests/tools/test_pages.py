@@ -1,4 +1,4 @@
-"""A page, or what is JSON and of somebody else, is no success, though its status is 200: nothing counts as done by it."""
+"""A page, or JSON of somebody else, is no success, though its status is 200: nothing counts as done by it."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 from molecule_core.agent.cursors import CursorFile, Remembered
+from molecule_core.agent.refusals import is_about_seat
 from molecule_core.client.api import Api, ApiError, NoAnswer, member
 
 _log = logging.getLogger("molecule.agent")
@@ -101,7 +102,7 @@ class Acks:
         except NoAnswer:
             return False
         except ApiError as error:
-            if error.status not in _SETTLED:
+            if error.status not in _SETTLED or await is_about_seat(error, api, self._id):
                 return False
             _log.info("workspace %s: the ack of %s was refused: %s", self._id, activity_id, error)
             floor = -1

@@ -63,7 +63,17 @@ class Seated:
         """The client of this moment; not to be kept."""
         return self._servers.api(self._seat.id, self._seat.url)
 
-    def read_token_again(self) -> None:
+    @property
+    def renews(self) -> bool:
+        """Whether the token stands in a file, which somebody may renew."""
+        return self._seat.token_file is not None
+
+    @property
+    def token(self) -> str:
+        """The token of this moment."""
+        return self._tokens.token(self._seat.id)
+
+    def _read_token_again(self) -> None:
         """Somebody may have written a new token into the file."""
         if self._seat.token_file is None:
             return
@@ -86,15 +96,16 @@ class Seated:
     ) -> Any:
         """The decoded answer. What is refused for its token, and so was not done, is asked once more if there is
         another token by then. Raises ApiError, NoAnswer."""
-        token = self._tokens.token(self._seat.id)
+        token = self.token
         try:
             return await self.api().call(method, path, body=body, query=query, headers=headers)
         except ApiError as error:
-            if error.status != _UNAUTHORIZED or not self._has_another(token):
+            if error.status != _UNAUTHORIZED or not self.has_another(token):
                 raise
         return await self.api().call(method, path, body=body, query=query, headers=headers)
 
-    def _has_another(self, token: str) -> bool:
-        if self._tokens.token(self._seat.id) == token:
-            self.read_token_again()
-        return self._tokens.token(self._seat.id) != token
+    def has_another(self, token: str) -> bool:
+        """Whether there is another token by now than this one, perhaps in the file."""
+        if self.token == token:
+            self._read_token_again()
+        return self.token != token

@@ -111,10 +111,6 @@ class Engine:
         """The mail of all seats, for an agent that takes it by itself."""
         return self._inbox
 
-    def speaker(self, seat: Membership) -> Speaks:
-        """Requests as one seat."""
-        return self._verbs.speaker(seat)
-
     async def push_to(self, notify: Callable[[str, dict[str, Any]], Awaitable[None]], ready: Ready) -> None:
         """Pushes what comes into the host, if it shows such things, until it is cancelled."""
         await ready.wait()

@@ -22,7 +22,7 @@ from molecule_core.agent.connections import Seated, Servers
 from molecule_core.agent.cursors import CursorFile, Fenced
 from molecule_core.agent.inbox import Inbox, Key
 from molecule_core.agent.leader import Leadership
-from molecule_core.agent.refusals import UNAUTHORIZED, Refusals
+from molecule_core.agent.refusals import Refusals, in_words, is_of_token
 from molecule_core.agent.tokens import TokenRegistry
 from molecule_core.agent.waiting import pause
 from molecule_core.client.api import Api, ApiError, NoAnswer, member
@@ -33,7 +33,7 @@ from molecule_core.wire.envelope import asked
 from molecule_core.wire.inbox import InboxMessage, message_of
 
 _log = logging.getLogger("molecule.agent")
-_FORBIDDEN, _GONE = 403, 410
+_GONE = 410
 REMOVED = "workspace_removed"
 # A page: enough to fill an inbox in a few, few enough to be shown soon.
 _PAGE = 100
@@ -165,6 +165,7 @@ class Membership:
         """Registers and works; after trouble again, later and later. Raises Removed, SteppedDown, Fenced."""
         back_off = BackOff(self._wishes.retry_seconds, self._wishes.retry_most_seconds, self._shared.randomness)
         while True:
+            token = self.requests.token
             try:
                 async with self._shared.servers.door(self.url):
                     await self._begin()
@@ -174,19 +175,18 @@ class Membership:
             except (Removed, SteppedDown, Fenced):
                 raise
             except Exception as error:  # whatever a server answers, this seat goes on
-                self._judge(error)
+                self._judge(error, token)
                 least = error.problem.get("retry_after") if isinstance(error, ApiError) else None
                 await pause(self._clock, max(back_off.next(), least if isinstance(least, int | float) else 0))
 
-    def _judge(self, error: Exception) -> None:
+    def _judge(self, error: Exception, token: str) -> None:
         if isinstance(error, ApiError):
             if error.code == REMOVED:
                 raise Removed from None
-            if error.status in (UNAUTHORIZED, _FORBIDDEN):
-                self._refusals.refused(error)
+            if is_of_token(error):
                 self.state = "refused"
-                self.requests.read_token_again()
-                self._troubled(f"the server does not take its token ({error})")
+                self._refusals.refused(error, renewed=self.requests.has_another(token))
+                self._troubled(in_words(error))
                 return
         if not isinstance(error, ApiError | NoAnswer | OSError):
             _log.error("workspace %s: an answer of %s was not understood", self.id, self.url, exc_info=error)
@@ -260,12 +260,15 @@ class Membership:
         await asyncio.get_running_loop().create_future()
 
     async def _beat(self) -> None:
-        """Says that the agent is there. A lost heartbeat is made up by the next one. Raises ApiError if removed."""
+        """Says that the agent is there. A lost heartbeat is made up by the next one. Raises ApiError if it is refused:
+        where the reader asks for nothing, nobody else would ever know."""
         while True:
             await pause(self._clock, self._wishes.heartbeat_seconds * self._dice())
-            await self._say_alive()
+            if (refusal := await self._say_alive()) is not None:
+                raise refusal
 
-    async def _say_alive(self) -> None:
+    async def _say_alive(self) -> ApiError | None:
+        """Raises ApiError if removed."""
         try:
             await self.api().post("/registry/heartbeat", self._pulse())
             self._refusals.beat_taken()
@@ -274,9 +277,10 @@ class Membership:
         except ApiError as error:
             if error.code == REMOVED:
                 raise
-            if error.status in (UNAUTHORIZED, _FORBIDDEN):
+            if is_of_token(error):
                 self._refusals.beat_refused(error)
-                self.requests.read_token_again()
+                return error
+        return None
 
     def _pulse(self) -> dict[str, Any]:
         at_work = sum(entry.shown for entry in self._inbox.entries() if entry.key[0] == self.id)

@@ -1,21 +1,48 @@
-"""Refusals of one seat's token: who is told of them, and when they are for good.
+"""Refusals of one seat's token: which they are, who is told of them, and when they are for good.
 
-Above: membership. Below: client.
+Above: membership, and whoever tells the server what must not be lost. Below: client.
 """
 
 import logging
 from collections.abc import Callable
 
-from molecule_core.client.api import ApiError
+from molecule_core.client.api import Api, ApiError, NoAnswer, shaped
 from molecule_core.ground.clock import Clock
 
 _log = logging.getLogger("molecule.agent")
-UNAUTHORIZED = 401
+_UNAUTHORIZED, _FORBIDDEN, _UNKNOWN = 401, 403, 404
+_NOT_FOUND = "not_found"
 # Told at once, loudly at the third, then now and then: a seat without a credential may stay so for days.
 _LOUD, _EVERY = 3, 20
 # Whoever replaces a token writes its file in the same breath: one that is refused for so long is refused for good.
 _MOST_SECONDS = 300.0
 Told = Callable[[str], None]
+
+
+def is_of_token(error: ApiError) -> bool:
+    """Whether what a seat asks for itself is refused for its token. To that of another workspace the server says that
+    there is no such seat; a page of somebody else may say 404 too, but has no code of ours."""
+    unknown = error.status == _UNKNOWN and error.code == _NOT_FOUND
+    return unknown or error.status in (_UNAUTHORIZED, _FORBIDDEN)
+
+
+def in_words(error: ApiError, whose: str = "its") -> str:
+    """What is wrong with the token, for people and models."""
+    if error.status == _UNKNOWN:
+        return f"{whose} token is another workspace's, or there is no such workspace ({error})"
+    return f"the server does not take {whose} token ({error})"
+
+
+async def is_about_seat(error: ApiError, api: Api, workspace_id: str) -> bool:
+    """Whether something is not found because the whole seat is not, under this token; then it says nothing of what was
+    asked for."""
+    if error.status != _UNKNOWN:
+        return False
+    try:
+        shaped(await api.get(f"/workspaces/{workspace_id}/activity", type="error", limit=1), list)
+    except (ApiError, NoAnswer):
+        return True
+    return False
 
 
 class Refusals:
@@ -39,13 +66,16 @@ class Refusals:
         """The server has taken the token."""
         self._was_taken, self._since = True, None
 
-    def refused(self, error: ApiError) -> None:
-        """The server has not taken it."""
+    def refused(self, error: ApiError, *, renewed: bool = False) -> None:
+        """The server has not taken it. `renewed`: there is another one by now, which has a time of its own."""
+        if renewed:
+            self._since = None
+            return
         now = self._clock.monotonic()
         self._since = now if self._since is None else self._since
-        fixed = self._is_fixed and error.status == UNAUTHORIZED
+        fixed = self._is_fixed and error.status == _UNAUTHORIZED
         for_good = fixed or now - self._since >= _MOST_SECONDS
-        told = f"workspace {self._id}: the server does not take the token: {error}"
+        told = f"workspace {self._id}: {in_words(error, 'the')}"
         if not self._was_taken and self._refused is not None:
             self._refused(told)
         if (not self._was_taken or for_good) and self._lost is not None:

@@ -20,6 +20,7 @@ from molecule_core.agent.bridges.turns import Ended
 from molecule_core.agent.cursors import Fenced
 from molecule_core.agent.inbox import Entry, Inbox, Key
 from molecule_core.agent.membership import Membership
+from molecule_core.agent.refusals import is_about_seat
 from molecule_core.agent.waiting import pause
 from molecule_core.client.api import ApiError, NoAnswer, member, shaped
 from molecule_core.ground.clock import Clock
@@ -173,7 +174,8 @@ class Bridge:
             elif outcome.text:
                 await self._draft(outcome)
         except ApiError as error:
-            if error.passes or error.status in _AGAIN:
+            seat = self._seat
+            if error.passes or error.status in _AGAIN or await is_about_seat(error, seat.api(), seat.id):
                 raise
             _log.warning("the server does not take what became of message %s: %s", outcome.activity_id, error)
         if outcome.kind != "interrupted":

@@ -12,9 +12,10 @@ from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.neutral import line
 from molecule_core.agent.speaking import refusal
 from molecule_core.agent.waiting import cancelled, pause
-from molecule_core.client.api import Api, ApiError, NoAnswer
+from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
+from molecule_core.wire.speaks import Speaks
 
 _log = logging.getLogger("molecule.engine")
 T = TypeVar("T")
@@ -22,6 +23,7 @@ T = TypeVar("T")
 _FAREWELL_SECONDS = 2.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
 _UNAUTHORIZED = 401
+Judges = Callable[[ApiError], Awaitable[bool]]
 LIMIT = "thread_limit"
 _PASSING = "thread_queue"
 
@@ -31,18 +33,22 @@ def is_spent(error: ApiError) -> bool:
     return error.code == LIMIT and error.problem.get("limit") != _PASSING
 
 
-def passes(error: ApiError) -> bool:
-    """Whether the same may be answered later. A token that is not taken may have been replaced: the membership reads
-    the new one, and ends the agent if there is none."""
-    return error.status == _UNAUTHORIZED or error.passes
+async def _no(error: ApiError) -> bool:
+    return False
 
 
 class Patience:
-    """Asks until there is an answer."""
+    """Asks until there is an answer. `about_seat`: whether what was asked for is not found because the seat is not."""
 
-    def __init__(self, clock: Clock, randomness: Randomness) -> None:
+    def __init__(self, clock: Clock, randomness: Randomness, about_seat: Judges = _no) -> None:
         self._clock = clock
         self._randomness = randomness
+        self._about_seat = about_seat
+
+    async def passes(self, error: ApiError) -> bool:
+        """Whether the same may be answered later. A token that is not taken, or is another workspace's, may have been
+        replaced: the membership reads the new one, and ends the agent if there is none."""
+        return error.status == _UNAUTHORIZED or error.passes or await self._about_seat(error)
 
     async def answer(self, call: Callable[[], Awaitable[T]]) -> T:
         """The answer, however long it takes. Raises ApiError for a refusal that waiting does not end."""
@@ -53,7 +59,7 @@ class Patience:
             except NoAnswer:
                 pass
             except ApiError as error:
-                if is_spent(error) or not passes(error):
+                if is_spent(error) or not await self.passes(error):
                     raise
             await self.pause(back_off.next())
 
@@ -79,9 +85,10 @@ class Patience:
 
 
 class Patient:
-    """Requests for the tools that act from a thread. (A `Speaks` of wire.speaks.)"""
+    """Requests for the tools that act from a thread, and for leave. (A `Speaks` of wire.speaks.) `api`: makes one
+    request, as a client does."""
 
-    def __init__(self, patience: Patience, api: Callable[[], Api]) -> None:
+    def __init__(self, patience: Patience, api: Speaks) -> None:
         self._patience = patience
         self._api = api
 
@@ -97,7 +104,7 @@ class Patient:
         """The decoded answer. Raises ToolError."""
         try:
             return await self._patience.answer(
-                lambda: self._api().call(method, path, body=body, query=query, headers=headers)
+                lambda: self._api.call(method, path, body=body, query=query, headers=headers)
             )
         except ApiError as error:
             raise refusal(error) from None

@@ -24,7 +24,7 @@ from molecule_core.agent.engines.leave import Gate
 from molecule_core.agent.engines.mailing import Mailroom
 from molecule_core.agent.engines.models import NoModel
 from molecule_core.agent.engines.opening import Opener
-from molecule_core.agent.engines.patience import Patience, Patient, passes
+from molecule_core.agent.engines.patience import Patience, Patient
 from molecule_core.agent.engines.sampling import Sampler
 from molecule_core.agent.engines.settings import RunConfig, read_run_config
 from molecule_core.agent.engines.tooling import Call, Toolbox
@@ -33,6 +33,7 @@ from molecule_core.agent.membership import REMOVED, Membership
 from molecule_core.agent.neutral import line
 from molecule_core.agent.prompt import Prompt
 from molecule_core.agent.rebuilding import Rebuilder, Rebuilt
+from molecule_core.agent.refusals import is_about_seat
 from molecule_core.agent.waiting import at_eof
 from molecule_core.client.api import ApiError
 from molecule_core.client.threads import Threads
@@ -78,7 +79,6 @@ class Agent:
         self._randomness = randomness = SystemRandomness()
         ids = Ids(clock, randomness)
         self._opener = Opener(folder, environ, own)
-        self._patience = Patience(clock, randomness)
         self._toolbox = Toolbox(own.tools, self, self._collab, gave=self._gave, most_bytes=own.tool_output_bytes)
         self._engine = Engine(
             config,
@@ -89,12 +89,14 @@ class Agent:
             tools=self._toolbox.names,
         )
         self._seat: Membership = next(iter(self._engine.seats))
+        self._patience = Patience(clock, randomness, self._is_about_seat)
+        self._patient = Patient(self._patience, self._seat.requests)
         self._threads = Threads(self._seat.api, self._seat.id)
         self._decisions = Decisions()
         self._conversations = Conversations(config.state, self._seat.id)
         self._gate = Gate(
             own.approval_rules,
-            self._engine.speaker(self._seat),
+            self._patient,
             self._seat.id,
             clock=clock,
             wait_seconds=own.approval_wait_seconds,
@@ -172,6 +174,9 @@ class Agent:
             _log.error("%s", text)
         self.ends(REFUSED)
 
+    async def _is_about_seat(self, error: ApiError) -> bool:
+        return await is_about_seat(error, self._seat.api(), self._seat.id)
+
     def _card(self) -> dict[str, Any]:
         told = {"name": self._own.name, "description": self._own.description}
         return {name: value for name, value in told.items() if value}
@@ -219,7 +224,7 @@ class Agent:
                 return
             except Failed as error:
                 _log.warning("the server does not know the prompt yet: %s", error)
-                if isinstance(error.__cause__, ApiError) and not passes(error.__cause__):
+                if isinstance(error.__cause__, ApiError) and not await self._patience.passes(error.__cause__):
                     return
             await self._patience.pause(back_off.next())
 
@@ -286,8 +291,8 @@ class Agent:
         """A tool about other threads; a wait is asked for again until it is over, however long the server holds it."""
         if getattr(given, IDENTITY) not in ("", self._seat.id):
             raise ToolError(f"you are workspace {self._seat.id}; leave via_workspace out", "wrong_workspace")
-        speaks, by = Patient(self._patience, self._seat.api), From(self._seat.id, thread_id)
-        return await collaborating.act(speaks, by, given, call_id, clock=self._clock)
+        by = From(self._seat.id, thread_id)
+        return await collaborating.act(self._patient, by, given, call_id, clock=self._clock)
 
     def _gave(self, call: Call, told: dict[str, Any]) -> None:
         if not is_settled(told) and (errand := errand_in(call.tool, told)):
