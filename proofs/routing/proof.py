@@ -290,8 +290,8 @@ _CONTROLS = (
     Control(
         name="one seat speaks for all",
         file="agent/verbs.py",
-        line="return Speaker(seat.requests, clock=self._clock, randomness=self._randomness)",
-        by="return Speaker(next(iter(self._seats)).requests, clock=self._clock, randomness=self._randomness)",
+        line="about = seat.requests",
+        by="about = next(iter(self._seats)).requests",
         breaks=NEVER,
     ),
     Control(

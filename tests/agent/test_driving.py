@@ -24,11 +24,12 @@ from molecule_core.agent.engines.models import (
     Usage,
 )
 from molecule_core.agent.engines.opening import Opened, Opener
-from molecule_core.agent.engines.patience import Patience
+from molecule_core.agent.engines.patience import Patience, Patient
 from molecule_core.agent.engines.sampling import Sampler
 from molecule_core.agent.engines.settings import Budget, RunConfig
 from molecule_core.agent.engines.tooling import Call, Toolbox
 from molecule_core.agent.engines.turning import End
+from molecule_core.client.api import ApiError
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids
 from molecule_core.wire.approvals import Rule
@@ -95,7 +96,8 @@ class Bench:
         patience = Patience(clock, SeededRandomness(2))
         box = Toolbox(True, self, self._collab, gave=lambda _, __: None, most_bytes=2000)
         rules = self.config.approval_rules
-        gate = Gate(rules, self, "w1", clock=clock, wait_seconds=1, asked=lambda _, __: None, decisions=Decisions())
+        speaks, noted = Patient(patience, self), Decisions()
+        gate = Gate(rules, speaks, "w1", clock=clock, wait_seconds=1, asked=lambda _, __: None, decisions=noted)
         sampler = Sampler(clock=clock, ids=ids, randomness=SeededRandomness(3), tries=2, seconds=5, parallel=1)
         opener = Opener(Path(), {}, self.config)
         opener.open = lambda whole: Opened(self.model, whole)  # type: ignore[method-assign]
@@ -526,3 +528,20 @@ async def test_an_engine_that_is_ended_says_farewell_to_a_server_that_is_away_bu
     driving.cancel()
     await asyncio.wait([driving], timeout=IN_PROCESS_SECONDS / 2)  # before the bench gives up by itself
     assert driving.cancelled() and bench.ends == []
+
+
+@requirement("AR5", "G6")
+@pytest.mark.parametrize("status", [200, 302, 401, 502])
+async def test_a_refusal_that_passes_is_no_decision_wherever_on_the_way_to_leave_it_comes(status: int) -> None:
+    bench, requests = Bench([SPEAK], "Done.", rules=(Rule(action="call:send_*", first_time=True),)), list[int]()
+
+    async def stumbles() -> None:
+        requests.append(status)
+        if len(requests) % 2:
+            raise ApiError(status, {"error": "not now"})
+
+    bench.asks = stumbles
+    bench.threads.say("tell them")
+    assert await bench.drive() == End("completed", final="Done.")
+    assert [name for name, _, _ in bench.ran] == ["send_message_to_user"]
+    assert [method for method, _, _ in bench.asked] == ["GET", "POST", "GET", "POST"]

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from molecule_core.agent.speaking import Speaker
+from molecule_core.agent.speaking import Speaker, refusal
 from molecule_core.cli import molecule
+from molecule_core.client.api import ApiError
 from molecule_core.ground.clock import SystemClock
 from molecule_core.wire import approving
 from molecule_core.wire.approvaltypes import RequestArguments
@@ -203,34 +204,37 @@ async def test_a_shell_asks_and_an_owners_shell_looks_decides_and_sets_rules(hou
 
 
 class Outage:
-    """The way of an agent to the server, on which the next waits for a decision come back without an answer."""
+    """The way of an agent to the server, on which the next waits for a decision come back with something else."""
 
-    def __init__(self, seat: Seat, lost: int) -> None:
+    def __init__(self, seat: Seat, *lost: ToolError) -> None:
         self._speaker = Speaker(seat.api, clock=SystemClock(), randomness=SeededRandomness(1))
-        self.lost = lost
+        self.lost = list(lost)
 
     async def call(self, method: str, path: str, **more: Any) -> Any:
         """One request."""
         if self.lost and approving.waits(path, more.get("query")):
-            self.lost -= 1
-            raise ToolError("the server did not answer", NO_ANSWER)
+            raise self.lost.pop()
         return await self._speaker.call(method, path, **more)
 
 
 @requirement("Q4")
-async def test_who_waits_for_a_decision_has_it_though_the_server_was_away(house: House) -> None:
+async def test_who_waits_for_a_decision_has_it_though_the_server_was_away_or_the_token_was_being_replaced(
+    house: House,
+) -> None:
     lead, worker = await house.line("Lead", "Worker")
-    way, clock = Outage(worker, lost=2), FakeClock()
+    replaced = refusal(ApiError(401, {"error": "invalid token", "code": "invalid_credential"}), renews=True)
+    elsewhere = refusal(ApiError(302, {"error": "leads elsewhere"}))
+    way, clock = Outage(worker, ToolError("the server did not answer", NO_ANSWER), replaced, elsewhere), FakeClock()
     given = RequestArguments(action="refund", reason="it was broken", wait=60)
     waiting = asyncio.ensure_future(approving.request(way, worker.id, given, clock=clock))
     where = f"/workspaces/{worker.id}/approvals"
     page = await eventually(lambda: house.person.get(where), lambda page: len(page["approvals"]) == 1)
     await house.decides(lead, page["approvals"][0], "approve")
-    for _ in range(2):
+    for _ in range(3):
         await eventually(lambda: _sleepers(clock), lambda count: count == 1)
         await clock.advance(1)
     assert (await bounded(waiting))["status"] == "approved"
-    assert way.lost == 0
+    assert way.lost == []
 
 
 async def _sleepers(clock: FakeClock) -> int:

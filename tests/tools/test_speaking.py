@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from molecule_core.agent.speaking import Speaker
+from molecule_core.agent.speaking import Speaker, refusal
 from molecule_core.client.api import Api, ApiError, NoAnswer
 from molecule_core.wire.toolspec import ToolError
 from tests.clocks import FakeClock, SeededRandomness
@@ -99,3 +99,22 @@ async def test_a_task_without_a_key_is_given_once_and_a_refusal_by_a_limit_is_no
         with pytest.raises(ToolError, match="this delegation is refused") as refused:
             await speaker(api).call("POST", path, body={}, headers={"idempotency-key": "k"})
         assert (refused.value.code, len(api.asked)) == ("delegation_limit", 1)
+
+
+@requirement("G6", "Q4")
+@pytest.mark.parametrize(
+    ("status", "by_itself", "with_a_file"),
+    [
+        (200, True, True),
+        (302, True, True),
+        (401, False, True),
+        (403, False, False),
+        (404, False, False),
+        (409, False, False),
+        (429, True, True),
+        (502, True, True),
+    ],
+)
+def test_a_refusal_that_is_no_word_on_what_was_asked_says_so(status: int, by_itself: bool, with_a_file: bool) -> None:
+    error = ApiError(status, {"error": "no"})
+    assert [refusal(error).passes, refusal(error, renews=True).passes] == [by_itself, with_a_file]

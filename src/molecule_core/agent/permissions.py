@@ -21,7 +21,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.ids import Randomness
 from molecule_core.wire import approving
 from molecule_core.wire.speaks import Speaks
-from molecule_core.wire.toolspec import NO_ANSWER, ToolError
+from molecule_core.wire.toolspec import ToolError
 from molecule_core.wire.verbs import key_headers
 
 CAPABILITY = "claude/channel/permission"
@@ -32,6 +32,8 @@ ACTION = "permission:"
 ALLOW, DENY = "allow", "deny"
 _MOST_KEPT = 100
 _SLICE_SECONDS = 20
+# By what the server says that an approval allows nothing, or nothing more.
+_ALLOWS_NOTHING = ("not_approved", "approval_changed", "approval_used")
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 _log = logging.getLogger("molecule.agent")
 Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
@@ -179,9 +181,13 @@ class Relay:
                 item = await approving.waited(self._speaks, self._own, item, _SLICE_SECONDS, self._clock)
                 back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
             except ToolError as error:
-                if error.code != NO_ANSWER:
+                if not error.passes:
                     raise
-                _log.warning("permission %s: the server is away; the host's own dialog stays", asked.request_id)
+                _log.warning(
+                    "permission %s: the decision cannot be asked for now, the host's own dialog stays: %s",
+                    asked.request_id,
+                    line(error.text, 300),
+                )
                 await pause(self._clock, back_off.next())
         return item
 
@@ -194,14 +200,20 @@ class Relay:
             _log.warning("approval %s was given for something else than the host asked for", item.approval_id)
             return DENY
         path = approving.path_of(self._own, item.approval_id, "use")
-        try:
-            await self._speaks.call("POST", path, body={"action_hash": item.action_hash})
-        except ToolError as error:
-            if error.code == NO_ANSWER:
-                raise
-            _log.warning("approval %s cannot be used: %s", item.approval_id, line(error.text, 300))
-            return DENY
-        return ALLOW
+        back_off, was_tried = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness), False
+        while True:
+            try:
+                await self._speaks.call("POST", path, body={"action_hash": item.action_hash})
+                return ALLOW
+            except ToolError as error:
+                _log.warning("approval %s cannot be used: %s", item.approval_id, line(error.text, 300))
+                # What was tried before may have used it up; no other refusal is a word on what may be done.
+                if error.code in _ALLOWS_NOTHING and not was_tried:
+                    return DENY
+                if not error.passes:
+                    raise
+            was_tried = True
+            await pause(self._clock, back_off.next())
 
 
 def _text(value: object) -> str:

@@ -19,7 +19,7 @@ from molecule_core.wire.toolspec import LEAVE_HEADER, NO_ANSWER, ToolError
 from molecule_core.wire.verbs import KEY_HEADER
 
 _TRIES, _FIRST_WAIT, _LONGEST_WAIT = 4, 0.2, 2.0
-_TOO_MANY, _BUSY = 429, 503
+_UNAUTHORIZED, _TOO_MANY, _BUSY = 401, 429, 503
 # A refusal that is told to people each time, and that no patience of ours turns into anything else.
 _FOR_GOOD = "delegation_limit"
 # What does nothing more the second time: an acknowledgement, a wait, an end, the newest word on how far one is, a call
@@ -30,10 +30,12 @@ _HARMLESS = re.compile(
 
 
 class Speaker:
-    """A `Speaks` of wire.verbs. `api`: makes one request, as a client does."""
+    """A `Speaks` of wire.verbs. `api`: makes one request, as a client does; `renews`: its token stands where somebody
+    may replace it, so that one which is refused may be another one the next time."""
 
-    def __init__(self, api: Speaks, *, clock: Clock, randomness: Randomness) -> None:
+    def __init__(self, api: Speaks, *, clock: Clock, randomness: Randomness, renews: bool = False) -> None:
         self._api = api
+        self._renews = renews
         self._clock = clock
         self._randomness = randomness
 
@@ -61,7 +63,7 @@ class Speaker:
                     raise unreachable(error) from None
             except ApiError as error:
                 if last or error.code == _FOR_GOOD or error.status not in (_TOO_MANY, _BUSY):
-                    raise refusal(error) from None
+                    raise refusal(error, renews=self._renews) from None
             await pause(self._clock, back_off.next())
         raise AssertionError("the last try returns or raises")
 
@@ -72,13 +74,15 @@ def _has_key(body: Any) -> bool:
     return bool(message.get("messageId"))
 
 
-def refusal(error: ApiError) -> ToolError:
-    """What the server refused, for a model."""
+def refusal(error: ApiError, *, renews: bool = False) -> ToolError:
+    """What the server refused, for a model. `renews`: whether a token that is refused may be replaced."""
     if error.code == NEEDS_LEAVE:
         return stopped(error.problem)
     hint = error.problem.get("hint")
     said = line(str(error.problem.get("error", error)), 500)
-    return ToolError(f"{said}{f' ({line(hint, 300)})' if isinstance(hint, str) else ''}", error.code or "refused")
+    more = f" ({line(hint, 300)})" if isinstance(hint, str) else ""
+    passes = error.passes or (renews and error.status == _UNAUTHORIZED)
+    return ToolError(f"{said}{more}", error.code or "refused", passes=passes)
 
 
 def unreachable(error: NoAnswer) -> ToolError:

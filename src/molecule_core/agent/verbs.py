@@ -49,7 +49,8 @@ class Verbs:
 
     def speaker(self, seat: Membership) -> Speaker:
         """Requests as one seat."""
-        return Speaker(seat.requests, clock=self._clock, randomness=self._randomness)
+        about = seat.requests
+        return Speaker(about, clock=self._clock, randomness=self._randomness, renews=about.renews)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from molecule_core.wire.approvals import Holder, Ruling
 from molecule_core.wire.delegating import FIRST_SECONDS, SLICE_SECONDS, Seats, known_seat, those
 from molecule_core.wire.inbox import APPROVALS, InboxMessage
 from molecule_core.wire.speaks import Speaks
-from molecule_core.wire.toolspec import LEAVE, NO_ANSWER, ToolError, unknown_answer
+from molecule_core.wire.toolspec import LEAVE, ToolError, unknown_answer
 from molecule_core.wire.verbs import Progress, key_headers
 
 NAMES = ("request_approval", "decide_approval")
@@ -180,7 +180,7 @@ async def request(
             item = await waited(speaks, own, item, min(left, slice_seconds), clock)
         except ToolError as error:
             note = f"It is open, but the decision could not be waited for: {error.text}"
-            if error.code != NO_ANSWER:
+            if not error.passes:
                 break
             await clock.wait(asyncio.get_running_loop().create_future(), min(left, _LEAST_SECONDS))
             continue

@@ -22,7 +22,7 @@ from molecule_core.wire.delegating import Seats, known_seat, those
 from molecule_core.wire.speaks import Speaks, allowed
 from molecule_core.wire.threadlog import AgentState
 from molecule_core.wire.threads import AgentAnswer, Agents
-from molecule_core.wire.toolspec import IDENTITY, NO_ANSWER, ToolError
+from molecule_core.wire.toolspec import IDENTITY, ToolError
 from molecule_core.wire.verbs import Progress, key_headers
 
 NAMES = tuple(spec.name for spec in COLLAB)
@@ -219,7 +219,7 @@ class _Wait:
             try:
                 told = await self._slice(told)
             except ToolError as error:  # it goes on there, whoever cannot be heard for a moment
-                if told is None or error.code != NO_ANSWER or self._is_late():
+                if told is None or not error.passes or self._is_late():
                     raise
             rest = _LEAST_SECONDS - (self._clock.monotonic() - asked_at)
             if told.call.status == GOES_ON and rest > 0:

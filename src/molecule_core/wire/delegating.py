@@ -19,7 +19,7 @@ from molecule_core.ground.text import shorten
 from molecule_core.wire import delegationtypes as types
 from molecule_core.wire.delegations import Delegated, DelegationFact, DelegationFull, DelegationItem
 from molecule_core.wire.speaks import Speaks, allowed
-from molecule_core.wire.toolspec import IDENTITY, NO_ANSWER, ToolError
+from molecule_core.wire.toolspec import IDENTITY, ToolError
 from molecule_core.wire.verbs import Progress, key_headers
 
 NAMES = ("delegate_task", "delegate_task_async", "check_task_status", "cancel_task", "report_progress")
@@ -181,7 +181,7 @@ async def delegate(
             told = await _next(speaks, own, told, left, clock)
         except ToolError as error:
             note = f"It goes on, but its result could not be waited for: {error.text}"
-            if error.code != NO_ANSWER:
+            if not error.passes:
                 break
             await clock.wait(asyncio.get_running_loop().create_future(), min(left, _LEAST_SECONDS))
             continue

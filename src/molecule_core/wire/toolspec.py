@@ -33,12 +33,13 @@ _MOST_REPEATED = 300
 
 
 class ToolError(Exception):
-    """A tool was refused. The text is for the model: what is wrong and what to do; `code` is the refusal's short
-    name."""
+    """A tool was refused. The text is for the model: what is wrong and what to do; `code` is the refusal's short name;
+    `passes`: whether it says nothing of what was asked, so that who waits for something asks again."""
 
-    def __init__(self, text: str, code: str = "tool_failed") -> None:
+    def __init__(self, text: str, code: str = "tool_failed", *, passes: bool = False) -> None:
         self.text = text
         self.code = code
+        self.passes = passes or code == NO_ANSWER
         super().__init__(text)
 
 

@@ -1,7 +1,8 @@
 """The hard stop of `approval_rules`: what needs leave is asked for before it is done, and is done at most once.
 
 The leave is for exactly these arguments; if who decides has edited them, the edited ones are what is done. Above:
-driving. Below: the walks about approvals.
+driving. Below: the walks about approvals, and somebody patient who makes the requests: a refusal that passes is no
+decision.
 """
 
 import re
