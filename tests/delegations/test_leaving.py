@@ -3,13 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from molecule_core.delegations.model import Delegation
+from molecule_core.delegations.model import Delegation, Taken
 from molecule_core.ground.errors import StoreUnavailable
-from tests.answers.office import Office
+from tests.answers.office import Office, handle, reply
 from tests.delegations.test_over_http import give, pair, work
 from tests.delegations.work import row_of
 from tests.journeys.patience import bounded, eventually, until_waiting
@@ -111,20 +112,75 @@ async def test_who_waits_with_a_token_that_is_revoked_gets_nothing_and_the_resul
     office: Office, way: Asking
 ) -> None:
     lead, ops = await pair(office)
-    tokens, admin = f"/workspaces/{lead.id}/tokens", office.server.admin
-    (first,) = await admin.get(tokens)
-    new = (await admin.post(tokens))["auth_token"]
+    end_token, new = await renewed(office, lead)
     asking = await way(office, lead, ops)
     async with wire(office.server.port) as line:
         await line.send(asking)
         await until_waiting(office.server.server, 2 if way is by_message else 1)
-        await admin.call("DELETE", f"{tokens}/{first['id']}")
+        await end_token()
         await work(office, ops)
         told = await line.reply()
     assert (told.status, told.json["code"], b"sorted" in told.body) == (401, "invalid_credential", False)
     await is_let_go(office)
     rows = await office.server.api(new).get(f"/workspaces/{lead.id}/activity", claim=600, wait=0)
     assert [(row["kind"], row["response_body"]["text"]) for row in rows] == [("delegation_result", "sorted")]
+
+
+@requirement("M7", "D7", "D10")
+@WAYS
+async def test_who_has_taken_the_result_gets_it_although_its_token_ends_in_that_very_moment(
+    office: Office, way: Asking
+) -> None:
+    lead, ops = await pair(office)
+    end_token, new = await renewed(office, lead)
+    asking, writer = await way(office, lead, ops), office.server.server.delegations
+    plain = writer.take
+
+    async def take(row: Delegation, until: int) -> Taken:
+        taken = await plain(row, until)
+        await end_token()
+        return taken
+
+    writer.take = take  # type: ignore[method-assign]
+    in_hand = await office.take(ops)  # who waits for how it stands is answered as soon as somebody has it
+    async with wire(office.server.port) as line:
+        await line.send(asking)
+        await until_waiting(office.server.server, 2 if way is by_message else 1)
+        (row,) = in_hand or await office.take(ops)
+        await reply(ops, handle(row), "sorted")
+        told = await line.reply()
+    assert (told.status < 300, b"sorted" in told.body) == (True, True), told
+    rows = await office.server.api(new).get(f"/workspaces/{lead.id}/activity", claim=600, wait=0)
+    assert rows == [], "it is in one place"
+
+
+@requirement("M7", "D7", "D10")
+async def test_whose_token_ends_before_it_could_wait_takes_nothing_of_what_is_done_already(office: Office) -> None:
+    lead, ops = await pair(office)
+    end_token, new = await renewed(office, lead)
+    asking, writer = await by_wait(office, lead, ops), office.server.server.delegations
+    plain = writer.hold
+
+    async def hold(row: Delegation, seconds: int) -> int:
+        await work(office, ops)
+        until = await plain(row, seconds)
+        await end_token()
+        return until
+
+    writer.hold = hold  # type: ignore[method-assign]
+    async with wire(office.server.port) as line:
+        await line.send(asking)
+        told = await line.reply()
+    assert (told.status, told.json["code"], b"sorted" in told.body) == (401, "invalid_credential", False)
+    rows = await office.server.api(new).get(f"/workspaces/{lead.id}/activity", claim=600, wait=0)
+    assert [(row["kind"], row["response_body"]["text"]) for row in rows] == [("delegation_result", "sorted")]
+
+
+async def renewed(office: Office, seat: Seat) -> tuple[Callable[[], Awaitable[Any]], str]:
+    """What ends the token of a seat, and the one that it has beside it."""
+    tokens, admin = f"/workspaces/{seat.id}/tokens", office.server.admin
+    (first,) = await admin.get(tokens)
+    return partial(admin.call, "DELETE", f"{tokens}/{first['id']}"), (await admin.post(tokens))["auth_token"]
 
 
 async def nobody_answers(office: Office) -> None:

@@ -214,9 +214,10 @@ class App:
         done(answer)
 
     async def _finished(self, call: Call, handling: Coroutine[Any, Any, Answer]) -> Answer:
-        """The answer; what was read, or has come while the request was held, is only for who may still have it."""
+        """The answer; what was read, or has come while the request was held, is only for who may still have it. What
+        was taken is nowhere else: who took it was looked at before, and gets it whatever has happened since."""
         answer = await handling
-        if call.route.method == "GET" or call.route.holds:
+        if call.route.method == "GET" or (call.route.holds and not call.has_taken):
             await self._guards.check_still(call)
         return answer
 

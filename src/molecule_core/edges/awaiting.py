@@ -19,6 +19,7 @@ CheckStill = Callable[[Call], Awaitable[None]]
 """Raises if a caller may not have any more what it asked for."""
 Awaited = tuple[DelegationWriter, DelegationReader, CheckStill]
 """What delegations are awaited with."""
+_HERE = "here"
 _log = logging.getLogger("molecule.delegations")
 
 
@@ -46,19 +47,26 @@ class Awaiting:
             self._writer.hold(row, seconds), lambda held: self._let_go(row, held)
         )
         if not until:
-            return await self._writer.take(await self._reader.one(row.org_id, row.id), 0)
+            return await self._take(call, await self._reader.one(row.org_id, row.id), 0)
         has_taken = False
         try:
             now = await self._reader.wait(row, seconds, for_end=for_end)
             if now.open:
                 return Taken(now, "", "")
-            await self._check_still(call)
-            taken = await self._writer.take(now, until)
+            taken = await self._take(call, now, until)
             has_taken = True
             return taken
         finally:
             if not has_taken:
                 await asyncio.shield(self._later(self._let_go(row, until)))
+
+    async def _take(self, call: Call, row: Delegation, until: int) -> Taken:
+        """Takes the result for a caller that may still have it. From then on it is this caller's: nobody would find it
+        in the inbox, so that no second look may keep it back."""
+        await self._check_still(call)
+        taken = await self._writer.take(row, until)
+        call.has_taken = taken.delivered == _HERE
+        return taken
 
     async def _unless_left(self, work: Awaitable[T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> T:
         """What a command gives. It is not stopped when its caller leaves: what it has written is undone then."""

@@ -91,6 +91,8 @@ class Call(Struct):
     """The body of a route that streams."""
     changes: int = 0
     """How often credentials had changed when this one was let in."""
+    has_taken: bool = False
+    """Whether it has taken what nobody finds elsewhere any more; before it did, it was looked whether it still may."""
 
     @property
     def by(self) -> Caller:
