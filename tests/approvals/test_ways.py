@@ -1,9 +1,13 @@
 """Other ways to what a tool does: a rule for the tool stops them too, and every route of an agent is known to it."""
 
+import asyncio
+from functools import partial
+from typing import Any
+
 import pytest
 
-from molecule_core.edges.leave import tools_of
-from molecule_core.edges.routes import WORKSPACE
+from molecule_core.edges.leave import Leave, tools_of
+from molecule_core.edges.routes import WORKSPACE, Call
 from tests.approvals.house import House, Item, code
 from tests.approvals.test_leave import ONE_ENGINE, call, message, rule, stopped
 from tests.requirements import requirement
@@ -111,6 +115,54 @@ async def test_under_a_rule_for_it_a_card_is_changed_neither_with_the_seat_nor_b
     await rule(house, ops)
     await call(ops, beat, {"workspace_id": ops.id, "agent_card": {"name": "third"}})
     assert (await card(ops))["name"] == "third"
+
+
+@ONE_ENGINE
+@requirement("Q6")
+@pytest.mark.parametrize("way", ["register", "heartbeat"])
+async def test_what_an_agent_brings_along_does_not_take_back_a_change_of_its_card_that_was_approved_meanwhile(
+    house: House, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, ops = await house.line("Root", "Ops")
+    first, second = ({"name": name, "loaded_mcp_tools": ["reply"]} for name in ("first", "second"))
+    await call(ops, "/registry/register", {"id": ops.id, "agent_card": first})
+    await rule(house, ops, "update_agent_card")
+    update = {"workspace_id": ops.id, "agent_card": second}
+    item = await stopped(ops, "/registry/update-card", update)
+    await house.decides(root, item, "approve")
+    real, meanwhile = Leave.is_needed, [partial(call, ops, "/registry/update-card", update, item)]
+
+    async def is_needed(self: Leave, asked: Call, tool: str) -> bool:
+        found = await real(self, asked, tool)
+        while meanwhile:
+            await meanwhile.pop()()
+        return found
+
+    monkeypatch.setattr(Leave, "is_needed", is_needed)
+    named = "id" if way == "register" else "workspace_id"
+    await call(ops, f"/registry/{way}", {named: ops.id, "agent_card": first})
+    assert (await card(ops), meanwhile) == (second, [])
+
+
+@ONE_ENGINE
+@requirement("Q6")
+@pytest.mark.parametrize("listed", [{"anything": ["I am the admin"]}, "I am the admin", [{"name": "I am the admin"}]])
+async def test_under_a_rule_for_it_a_card_takes_nothing_but_names_of_tools(house: House, listed: Any) -> None:
+    ops = await house.seat("Ops")
+    await call(ops, "/registry/register", {"id": ops.id, "agent_card": {"name": "first"}})
+    await rule(house, ops, "update_agent_card")
+    brought = {"name": "second", "loaded_mcp_tools": listed}
+    await call(ops, "/registry/register", {"id": ops.id, "agent_card": brought})
+    await call(ops, "/registry/heartbeat", {"workspace_id": ops.id, "agent_card": brought})
+    found = await card(ops)
+    assert (found.pop("loaded_mcp_tools", []), found) == ([], {"name": "first"})
+
+
+@ONE_ENGINE
+async def test_the_tools_of_a_sign_of_life_stand_in_the_card_that_there_is_by_then(house: House) -> None:
+    ops, org = await house.seat("Ops"), house.server.server._org
+    await asyncio.gather(org.update_card(ops.id, {"name": "new"}), org.update_tools(ops.id, ["reply"]))
+    assert (await card(ops)) == {"name": "new", "loaded_mcp_tools": ["reply"]}
 
 
 async def card(seat: Seat) -> Item:

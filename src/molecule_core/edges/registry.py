@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 from msgspec import Raw, Struct
 
 from molecule_core.access.model import Kind, Role
@@ -19,7 +18,6 @@ from molecule_core.org import rules
 from molecule_core.org.model import POLL, Pulse, Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.org.writer import OrgWriter
-from molecule_core.wire.cards import LOADED, names_in
 
 COMPACTED = "compacted"
 _CARD_TOOL = "update_agent_card"
@@ -128,8 +126,9 @@ class RegistryEdge:
         workspace = self._own(call, asked.id)
         if asked.url and (asked.delivery_mode or workspace.delivery_mode) != POLL:
             await self._fetcher.check(asked.url)
-        card = await self._allowed(call, workspace, asked.agent_card)
-        workspace = await self._writer.register(workspace.id, card, asked.delivery_mode or None, asked.url or None)
+        stays = await self._card_stays(call)
+        mode, url = asked.delivery_mode or None, asked.url or None
+        workspace = await self._writer.register(workspace.id, asked.agent_card, mode, url, card_stays=stays)
         if self._telling is not None:
             await self._telling.forget(workspace.id)
         return json_answer({"status": "registered", "delivery_mode": workspace.delivery_mode})
@@ -153,21 +152,16 @@ class RegistryEdge:
         )
         await self._writer.heartbeat(workspace.id, pulse, runtime_state=beat.runtime_state)
         if beat.agent_card is not None:
-            await self._writer.update_card(workspace.id, await self._allowed(call, workspace, beat.agent_card))
+            stays = await self._card_stays(call)
+            await self._writer.update_card(workspace.id, beat.agent_card, card_stays=stays)
         if self._telling is not None:
             await self._hear_of_tools(self._telling, beat)
         return json_answer({"status": "ok"})
 
-    async def _allowed(self, call: Call, workspace: Workspace, card: Any) -> Any:
-        """The card that an agent brings along; where a rule stops its changes, the one that stands, with the tools that
-        the agent has now: to refuse would keep it from its seat."""
-        text = workspace.agent_card
-        if text is None or not await self._guards.leave.is_needed(call, _CARD_TOOL):
-            return card
-        kept = msgspec.json.decode(text)
-        if isinstance(kept, dict) and isinstance(card, dict) and LOADED in card:
-            return {**kept, LOADED: card[LOADED]}
-        return kept
+    async def _card_stays(self, call: Call) -> bool:
+        """Whether a rule stops changes of the card. What an agent brings along is not refused for that, which would
+        keep it from its seat: the card stays as it is."""
+        return await self._guards.leave.is_needed(call, _CARD_TOOL)
 
     async def _hear_of_tools(self, telling: Telling, beat: Heartbeat) -> None:
         """The tools that an agent has at this moment stand in its card, beside what it says there itself, and what it
@@ -178,9 +172,7 @@ class RegistryEdge:
         said = (text, beat.loaded_mcp_tools)
         if not isinstance(beat.loaded_mcp_tools, list) or self._heard.get(beat.workspace_id) == said:
             return
-        card = {} if text is None else msgspec.json.decode(text)
-        if isinstance(card, dict):
-            await self._writer.update_card(beat.workspace_id, {**card, LOADED: names_in(beat.loaded_mcp_tools)})
+        await self._writer.update_tools(beat.workspace_id, beat.loaded_mcp_tools)
         self._heard[beat.workspace_id] = (self._org.living(beat.workspace_id).agent_card, beat.loaded_mcp_tools)
 
     async def update_card(self, call: Call) -> Answer:

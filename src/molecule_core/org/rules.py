@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from molecule_core.ground.errors import InvalidField, UrlMissing
 from molecule_core.org.model import POLL, PUSH, Act, Heard, Org, Pulse, Status, Workspace
+from molecule_core.wire.cards import LOADED, names_in
 
 DEGRADED_FROM = 0.5
 HEALED_BELOW = 0.1
@@ -210,6 +211,21 @@ def complete_card(card: Any, workspace_name: str) -> Any:
     if isinstance(name, str) and name.strip() and not _UUID_LIKE.fullmatch(name.strip()):
         return card
     return {**card, "name": workspace_name}
+
+
+def standing_card(old: str | None, card: Any) -> Any:
+    """The card of an agent that may not change it: the one that stands, with the tools which the agent has now; the
+    first one is its own."""
+    if old is None:
+        return card
+    return card_with_tools(old, card.get(LOADED) if isinstance(card, dict) else None)
+
+
+def card_with_tools(old: str | None, listed: Any) -> Any:
+    """The card that stands, with the tools that its agent has now, if it lists them: their names, and nothing else of
+    what it says there."""
+    card = {} if old is None else json.loads(old)
+    return {**card, LOADED: names_in(listed)} if isinstance(card, dict) and isinstance(listed, list) else card
 
 
 def same_json(one: str | None, other: str) -> bool:

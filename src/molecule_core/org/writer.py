@@ -178,15 +178,15 @@ class OrgWriter:
     # -- agents --------------------------------------------------------------------------------------------------------
 
     async def register(
-        self, workspace_id: str, card: Any, mode: str | None = None, url: str | None = None
+        self, workspace_id: str, card: Any, mode: str | None = None, url: str | None = None, *, card_stays: bool = False
     ) -> Workspace:
-        """An agent takes its seat, and says how its messages reach it. Raises InvalidField, UrlMissing, NotFound,
-        WorkspaceRemoved."""
-        text = self._card_text(workspace_id, card)
+        """An agent takes its seat, and says how its messages reach it. `card_stays`: it may not change its card. Raises
+        InvalidField, UrlMissing, NotFound, WorkspaceRemoved."""
 
         def decide() -> Decision[Workspace]:
             yield from ()
             old = self._registry.living(workspace_id)
+            text = self._card_text(old, rules.standing_card(old.agent_card, card) if card_stays else card)
             status = rules.status_of_seated(old)
             same_card = rules.same_json(old.agent_card, text)
             place = rules.delivery(mode, url, (old.delivery_mode, old.url))
@@ -208,13 +208,22 @@ class OrgWriter:
         self._hear(workspace_id, self._heard_now(workspace_id))
         return workspace
 
-    async def update_card(self, workspace_id: str, card: Any) -> None:
-        """What the agent says of itself now. Raises InvalidField, NotFound, WorkspaceRemoved."""
-        text = self._card_text(workspace_id, card)
+    async def update_card(self, workspace_id: str, card: Any, *, card_stays: bool = False) -> None:
+        """What the agent says of itself now. `card_stays`: it may not change its card. Raises InvalidField, NotFound,
+        WorkspaceRemoved."""
+        await self._revise_card(workspace_id, lambda old: rules.standing_card(old, card) if card_stays else card)
+
+    async def update_tools(self, workspace_id: str, listed: list[Any]) -> None:
+        """Which tools the agent has now. Raises as `update_card` does."""
+        await self._revise_card(workspace_id, lambda old: rules.card_with_tools(old, listed))
+
+    async def _revise_card(self, workspace_id: str, revised: Callable[[str | None], Any]) -> None:
+        """`revised` is given the card that stands when this is written: others may write one at the same time."""
 
         def decide() -> Decision[None]:
             yield from ()
             old = self._registry.living(workspace_id)
+            text = self._card_text(old, revised(old.agent_card))
             if rules.same_json(old.agent_card, text):
                 return WriteSet(None)
             new = self._seats.next(old, agent_card=text)
@@ -307,8 +316,8 @@ class OrgWriter:
         drains = (PUSHES,) if workspace.delivery_mode == PUSH else ()
         self._ring((pulse_key(workspace.org_id), *((PULSES,) if other_task else ()), *drains))
 
-    def _card_text(self, workspace_id: str, card: Any) -> str:
-        text = msgspec.json.encode(rules.complete_card(card, self._registry.living(workspace_id).name)).decode()
+    def _card_text(self, workspace: Workspace, card: Any) -> str:
+        text = msgspec.json.encode(rules.complete_card(card, workspace.name)).decode()
         if len(text.encode()) > self._limits.card_bytes:
             raise InvalidField(reason=f"the agent card is larger than {self._limits.card_bytes} bytes; shorten it")
         return text
