@@ -41,6 +41,54 @@ async def test_how_work_has_ended_is_said_by_no_other_way_either(house: House, t
         assert told["status"] == said["status"], "said again, it is the end that it has come to"
 
 
+def about(work: str) -> list[Item]:
+    """How a message may say that it is about some work."""
+    names = [{name: work} for name in ("delegation_id", "in_reply_to", "cause_activity_id")]
+    return [{}, {"in_reply_to": "nothing"}, {"cause_activity_id": "nothing", "delegation_id": work}, *names]
+
+
+@requirement("Q6")
+@pytest.mark.parametrize(("status", "tool", "end"), [("", "reply", "completed"), ("rejected", "decline", "failed")])
+async def test_how_work_has_ended_is_said_by_no_message_either(house: House, status: str, tool: str, end: str) -> None:
+    root, ops = await house.line("Root", "Ops")
+    await rule(house, ops, tool)
+    begun = await given(root, ops)
+    where, listed = f"/workspaces/{root.id}/a2a", f"/workspaces/{root.id}/delegations"
+    await house.mail(ops)
+    said = message("m-1", "seven")
+    for named in about(begun):
+        said["params"]["message"]["metadata"] = named | ({"status": status} if status else {})
+        item = await stopped(ops, where, said)
+        assert item["tool"] == tool
+    (row,) = await house.person.get(listed)
+    assert row["status"] == "queued"
+    await house.decides(root, item, "approve")
+    assert await call(ops, where, said, item)
+    (row,) = await house.person.get(listed)
+    assert row["status"] == end
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_a_message_that_ends_no_work_is_no_reply(house: House) -> None:
+    root, lead, ops = await house.line("Root", "Lead", "Ops")
+    await rule(house, lead, "reply", "decline")
+    begun = await given(root, lead)
+    up, down = f"/workspaces/{root.id}/a2a", f"/workspaces/{ops.id}/a2a"
+    said = message("m-0", "half of it")
+    for number, about_it in enumerate(
+        ({"delegation_id": begun, "status": "working"}, {"in_reply_to": begun, "progress": True}, {"intent": "request"})
+    ):
+        said = message(f"m-{number}", "half of it")
+        said["params"]["message"]["metadata"] = about_it
+        assert await call(lead, up, said)
+    assert await call(lead, down, message("m-4")), "it is said to somebody else"
+    (row,) = await house.person.get(f"/workspaces/{root.id}/delegations")
+    assert row["status"] == "queued"
+    await house.person.call("POST", f"/workspaces/{root.id}/delegations/{begun}/cancel")
+    assert await call(lead, up, message("m-5")), "there is no work any more"
+
+
 @ONE_ENGINE
 @requirement("Q6")
 async def test_the_end_of_work_given_elsewhere_is_told_without_leave_and_of_others_work_nothing_is_told(
@@ -96,7 +144,6 @@ async def test_a_message_that_names_the_handle_of_another_is_a_reply_or_declines
         assert (await stopped(ops, f"/workspaces/{root.id}/a2a", body))["tool"] == tool
     told = {"message": "seven", "reply_handle": handle}
     assert (await stopped(ops, f"/workspaces/{ops.id}/notify", told))["tool"] == "reply"
-    assert await call(ops, f"/workspaces/{root.id}/a2a", message("m-2")), "it names none"
 
 
 @ONE_ENGINE

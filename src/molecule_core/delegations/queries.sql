@@ -17,6 +17,10 @@ SELECT org_id, id, source_id, target_id, status, phase, rev, open, reason, error
 FROM delegations
 WHERE source_id = :source_id AND target_id = :target_id AND task_hash = :task_hash AND open = 1 AND recorded = 0;
 
+-- name: delegation_between
+-- whether a workspace has given another one work that has not ended
+SELECT 1 FROM delegations WHERE source_id = :source_id AND target_id = :target_id AND open = 1 AND recorded = 0 LIMIT 1;
+
 -- name: delegation_by_key
 -- what a caller has begun under a key, with what tells its content and when that was
 SELECT y.content_hash, y.created_at, d.org_id, d.id, d.source_id, d.target_id, d.status, d.phase, d.rev, d.open,

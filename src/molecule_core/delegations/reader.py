@@ -96,6 +96,10 @@ class DelegationReader:
                 return Delegation.of(rows[0])
         raise NotFound(what="delegation")
 
+    async def works_for(self, target_id: str, source_id: str) -> bool:
+        """Whether a workspace has work of another one that has not ended."""
+        return bool(await self._store.rows("delegation_between", {"source_id": source_id, "target_id": target_id}))
+
     async def given(self, source_id: str, state: str | None, before_seq: int | None, count: int) -> list[Delegation]:
         """What a workspace has delegated, newest first, before a number of its log; results whole."""
         seq = _NEWEST if before_seq is None else before_seq
@@ -150,8 +154,7 @@ class DelegationReader:
 
     async def open_of(self, org_id: str, most: int) -> list[Delegation]:
         """Those of an organisation that have not ended, newest first. Texts are cut."""
-        rows = await self._rows("delegations_open", {"org_id": org_id, "count": most, **_CUTS})
-        return list(map(rules.short, rows))
+        return list(map(rules.short, await self._rows("delegations_open", {"org_id": org_id, "count": most, **_CUTS})))
 
     @property
     def page_bytes(self) -> int:

@@ -24,7 +24,7 @@ from molecule_core.ground.errors import MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import ApprovalNeeded
 from molecule_core.ground.text import is_client_id
-from molecule_core.messages.rules import declines
+from molecule_core.messages.rules import declines, may_end_work
 from molecule_core.wire import toolspec
 from molecule_core.wire.approvals import Policy, Rule, plain
 from molecule_core.wire.tools import TOOLS
@@ -118,6 +118,7 @@ class Leave:
         self._writer = writer
         self._reader = reader
         self._delegations = delegations
+        self._delegated = delegated
         self._sight = Sight(delegated)
         self._limits = limits
 
@@ -199,14 +200,27 @@ class Leave:
 
     async def _meant(self, call: Call, body: Any) -> tuple[str, ...]:
         """The tools that a call may be of: a message that asks for work is work that is given, what is kept unsent is a
-        reply only where it is sent at once, the end of work is one where it is said to who gave it, and so is what
-        names the handle of a message. Raises NotFound."""
+        reply only where it is sent at once, and the end of work is one where it is said to who gave it. What names the
+        handle of a message answers that. Raises NotFound."""
         names, place = tools_of(call.route), _place(call.route)
         if place == _DRAFT and not call.target.send_drafts:
             return ()
-        if place == _SEND and _gives_work(call, body):
-            return (*_DELEGATE, *names)
-        return await self._end_meant(call, body) if place == _END else (*_answers(place, body), *names)
+        if place == _END:
+            return await self._end_meant(call, body)
+        if place == _SEND:
+            before = _DELEGATE if _gives_work(call, body) else await self._answers(call, _metadata(body))
+            return (*before, *names)
+        return ("reply", *names) if place == _NOTIFY and _names_handle(body) else names
+
+    async def _answers(self, call: Call, said: dict[str, Any]) -> tuple[str, ...]:
+        """The tools that do the same as a message to a peer: by the handle that it names, or because it ends the work
+        that this peer has given, whether it names that or not. Only work is declined by a word in metadata: of any
+        other message that is an answer."""
+        if not _names_handle(said):
+            ends = may_end_work(said) and await self._delegated.works_for(call.by.id, call.target.id)
+            if not ends:
+                return ()
+        return ("decline", "reply") if declines(said) else ("reply",)
 
     async def _end_meant(self, call: Call, body: Any) -> tuple[str, ...]:
         """The tool that the end of work is of: none where one has noted the work oneself, since nobody is told, and
@@ -246,14 +260,8 @@ def _place(route: Route) -> tuple[str, str]:
     return route.method, _PARAMETER.sub("{}", route.path)
 
 
-def _answers(place: tuple[str, str], body: Any) -> tuple[str, ...]:
-    """The tools that do the same as a message by the handle that it names. Only the work that was given is declined by
-    a word in its metadata: of any other message that is an answer."""
-    said = _metadata(body) if place == _SEND else body
-    is_answer = place in (_SEND, _NOTIFY) and isinstance(said, dict) and isinstance(said.get("reply_handle"), str)
-    if is_answer and place == _SEND and declines(said):
-        return "decline", "reply"
-    return ("reply",) if is_answer else ()
+def _names_handle(said: Any) -> bool:
+    return isinstance(said, dict) and isinstance(said.get("reply_handle"), str)
 
 
 def _gives_work(call: Call, body: Any) -> bool:

@@ -201,6 +201,14 @@ def asks_back(metadata: Mapping[str, Any], owed_id: str) -> bool:
     return metadata.get("intent") == REQUEST and not names_it
 
 
+def may_end_work(metadata: Mapping[str, Any]) -> bool:
+    """Whether what a workspace says to who gave it work ends that, should it be open: all does, whatever it names, but
+    progress, that something was read, and a question of its own."""
+    if says_progress(metadata) or metadata.get("intent") == ACK:
+        return False
+    return metadata.get("intent") != REQUEST or named_cause(metadata) is not None
+
+
 def declines(metadata: Mapping[str, Any]) -> bool:
     """Whether a message says that there will be no answer to the delegation that it is about."""
     return metadata.get("status") in _NO
