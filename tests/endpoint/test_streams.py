@@ -180,15 +180,94 @@ async def test_an_answer_larger_than_a_client_may_leave_unread_comes_whole_to_wh
     chatter.answer = "x" * (2 << 20)
     line = await line_in(era, timed)
     async with answering(line, call_in(era, "silence"), reads=4 << 20) as stream:
-        await until_answering(timed, 1)
-        for _ in range(4):
-            await settle()
-            await clock.advance(15)
+        await become_streams(timed, clock)
         await stream.head()
         chatter.go.set()
         (told,) = [each["result"]["content"][0]["text"] async for each in events(stream)]
     assert told == chatter.answer
     assert timed.server.mcp.channels.cuts["too slow"] == 0
+    await until_answering(timed, 0)
+
+
+async def become_streams(server: Running, clock: FakeClock) -> None:
+    """Lets the answer that is due be so long in coming that it begins as events."""
+    await until_answering(server, 1)
+    for _ in range(4):
+        await settle()
+        await clock.advance(15)
+
+
+@requirement("G13", "S22")
+@pytest.mark.parametrize("size", [150_000, 1 << 20])
+async def test_the_answers_of_one_list_come_whole_also_where_they_come_together(
+    timed: Running, clock: FakeClock, chatter: Chatter, size: int
+) -> None:
+    chatter.answer = "x" * size
+    line = line_of(timed, await timed.seat("Ops"), "/mcp")
+    await line.begin("2025-03-26")
+    calls = [calling("silence") for _ in range(3)]
+    async with answering(line, calls, reads=8 << 20) as stream:
+        await become_streams(timed, clock)
+        await stream.head()
+        chatter.go.set()
+        told = {each["id"]: each["result"]["content"][0]["text"] async for each in events(stream)}
+    assert told == {each["id"]: chatter.answer for each in calls}
+    assert timed.server.mcp.channels.cuts["too slow"] == 0
+    await until_answering(timed, 0)
+
+
+async def some_of(stream: HandMade) -> bytes:
+    """What comes next of a stream that has not ended."""
+    found = await bounded(stream._reader.read(1 << 16))
+    assert found, "it was cut"
+    return found
+
+
+@requirement("G13", "S22")
+async def test_a_client_that_takes_its_time_over_a_large_answer_of_a_list_is_not_cut_while_it_takes_some(
+    timed: Running, clock: FakeClock, chatter: Chatter
+) -> None:
+    chatter.answer = "x" * (2 << 20)
+    line = line_of(timed, await timed.seat("Ops"), "/mcp")
+    await line.begin("2025-03-26")
+    calls = [calling("silence"), calling("wait_for_message", {"timeout_secs": 300})]
+    async with answering(line, calls, reads=1 << 16) as stream:
+        await become_streams(timed, clock)
+        await stream.head()
+        (outlet,) = timed.server.mcp.channels._all
+        held = outlet._stream  # type: ignore[attr-defined]
+        chatter.go.set()
+        await until(lambda: held.unread() > 1 << 20)
+        read = b""
+        for _ in range(4):
+            before = held.unread()
+            while held.unread() == before:
+                read += await some_of(stream)
+            await clock.advance(15)
+        while chatter.answer.encode() not in read:
+            read += await some_of(stream)
+    assert timed.server.mcp.channels.cuts["too slow"] == 0
+    await until_answering(timed, 0)
+
+
+@requirement("S14", "S22")
+async def test_of_a_list_whose_client_reads_nothing_one_answer_is_written_at_a_time_until_it_is_cut(
+    timed: Running, clock: FakeClock, chatter: Chatter
+) -> None:
+    chatter.answer = "x" * (1 << 20)
+    line = line_of(timed, await timed.seat("Ops"), "/mcp")
+    await line.begin("2025-03-26")
+    async with answering(line, [calling("silence") for _ in range(3)], reads=4096):
+        await become_streams(timed, clock)
+        (outlet,) = timed.server.mcp.channels._all
+        held = outlet._stream  # type: ignore[attr-defined]
+        chatter.go.set()
+        await until(lambda: held.unread() > 0)
+        for _ in range(4):
+            await settle(200)
+            assert held.unread() <= len(chatter.answer) + 1000
+            await clock.advance(15)
+    assert timed.server.mcp.channels.cuts["too slow"] == 1
     await until_answering(timed, 0)
 
 

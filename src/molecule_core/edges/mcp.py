@@ -258,8 +258,7 @@ class McpEdge:
         self, call: Call, wanted: set[Id], give_up: Callable[[set[Id]], None], *, holder: str, streams: bool
     ) -> Outlet:
         credential = self._guards.credential_hash(call.headers)
-        limit = self._limits.subscriber_bytes
-        return Outlet(call, credential, holder, set(wanted), give_up, streams=streams, limit=limit)
+        return Outlet(call, credential, holder, set(wanted), give_up, streams=streams)
 
     async def _worked(self, outlet: Outlet, dispatcher: Session, message: Any, over: Callable[[], None]) -> Answer:
         """Lets the dispatcher work, and returns what it answers, or the beginning of it."""

@@ -42,10 +42,10 @@ def event(message: Message) -> bytes:
 class EventStream(HeldConnection):
     """An answer that goes on as events until it is finished. `lost` is called once its connection is gone."""
 
-    def __init__(self, lost: Callable[[], None], limit: int) -> None:
+    def __init__(self, lost: Callable[[], None]) -> None:
         super().__init__()
         self._lost = lost
-        self._limit = limit
+        self._turn = asyncio.Lock()
         self._taken, self._idle = -1, 0
         self.is_open = False
 
@@ -54,16 +54,18 @@ class EventStream(HeldConnection):
         self.is_open = True
         self._hold(transport, connections, stream_head(_EVENTS, rate) + b"".join(first))
 
-    def say(self, data: bytes) -> bool:
-        """Sends something, however long; False if the client has left too much unread of what came before, and is cut
-        for it."""
-        if self._transport.is_closing():
-            return True
-        if self.unread() > self._limit:
-            self.cut()
-            return False
-        self.write(data)
-        return True
+    async def tell(self, data: bytes) -> None:
+        """Sends something, however long, once the client has taken nearly all of what came before. One at a time: of
+        several that have waited for the same moment, each but the first would find what that one has just written."""
+        async with self._turn:
+            await self.drained()
+            if not self._transport.is_closing():
+                self.write(data)
+
+    def show_life(self) -> None:
+        """A sign of life, unless there is one: whoever reads has something to read."""
+        if not self.unread() and not self._transport.is_closing():
+            self.write(_ALIVE)
 
     def is_stuck(self) -> bool:
         """Whether the client took nothing of what waits for it since the last looks."""
@@ -89,6 +91,21 @@ class EventStream(HeldConnection):
 
 class StandingStream(EventStream):
     """What a session's client opens to be told what it did not ask for."""
+
+    def __init__(self, lost: Callable[[], None], limit: int) -> None:
+        super().__init__(lost)
+        self._limit = limit
+
+    def say(self, data: bytes) -> bool:
+        """Sends something at once; False if the client has left too much unread of what came before, and is cut for
+        it."""
+        if self._transport.is_closing():
+            return True
+        if self.unread() > self._limit:
+            self.cut()
+            return False
+        self.write(data)
+        return True
 
     def shutdown(self) -> None:
         """The server stops."""
@@ -168,7 +185,6 @@ class Outlet:
         give_up: Callable[[set[Id]], None],
         *,
         streams: bool,
-        limit: int,
     ) -> None:
         """`holder`: who has what a tool takes: a session, or a credential. `wanted`: the ids that are to be
         answered. `give_up`: nobody waits for these any more. `streams`: whether the client takes events."""
@@ -184,7 +200,8 @@ class Outlet:
         self._waiting: list[bytes] = []
         self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ticks = 0
-        self._stream = EventStream(self.leave, limit)
+        self._to_say = 0
+        self._stream = EventStream(self.leave)
         self.when_over: Callable[[], None] = lambda: None
 
     @property
@@ -214,15 +231,27 @@ class Outlet:
         elif not self._streams:  # this client has said that it takes the answer only
             return
         if self._stream.is_open:
-            if self._stream.say(event(message)) and self.whole:
-                self._stream.finish()
-            await self._stream.drained()
+            await self._tell(event(message))
             return
         self._waiting.append(event(message))
         if self.whole:
             self._decide(stream=False)
         elif "method" in message:
             self._decide(stream=True)
+
+    async def _tell(self, data: bytes) -> None:
+        self._to_say += 1
+        try:
+            await self._stream.tell(data)
+        finally:
+            self._to_say -= 1
+            self._finish_if_said()
+        await self._stream.drained()  # a call is under way, and counts, until its client has the answer
+
+    def _finish_if_said(self) -> None:
+        """Closes the stream after the last answer; of those that are there already, some may wait for their turn."""
+        if self.whole and not self._to_say:
+            self._stream.finish()
 
     def _decide(self, *, stream: bool) -> None:
         if not self._decided.done():
@@ -243,9 +272,10 @@ class Outlet:
         """Long in coming: the client is told that we are at it. One that takes nothing is cut."""
         self._ticks += 1
         if self._stream.is_open:
-            if self._stream.is_stuck() or not self._stream.say(_ALIVE):
+            if self._stream.is_stuck():
                 self._stream.cut()
                 return SLOW
+            self._stream.show_life()
         elif self.is_stream:  # its connection has gone before it could take it over
             self.leave()
         elif self._ticks > 1 and self._streams:
@@ -274,7 +304,7 @@ class Outlet:
             return
         self._wanted.discard(id_)
         if not self._wanted and self._stream.is_open:
-            self._stream.finish()
+            self._finish_if_said()
         elif not self._wanted:
             self._decide(stream=bool(self._waiting) and self._streams)
 
