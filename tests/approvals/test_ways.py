@@ -55,7 +55,7 @@ async def test_how_work_has_ended_is_said_by_no_message_either(house: House, sta
     begun = await given(root, ops)
     where, listed = f"/workspaces/{root.id}/a2a", f"/workspaces/{root.id}/delegations"
     await house.mail(ops)
-    said = message("m-1", "seven")
+    said, item = message("m-1", "seven"), Item()
     for named in about(begun):
         said["params"]["message"]["metadata"] = named | ({"status": status} if status else {})
         item = await stopped(ops, where, said)
