@@ -20,15 +20,15 @@ async def short_lived(office: Office, seat: Seat, text: str = "quick") -> str:
     return str((await office.newest(seat))["id"])
 
 
-async def dies(office: Office, seat: Seat, activity_id: str) -> None:
-    """Waits until a message is the one dead letter of a seat."""
+async def dies(office: Office, seat: Seat, *activity_ids: str) -> None:
+    """Waits until these messages are the dead letters of a seat."""
     await office.pass_time(11)
 
-    async def dead() -> list[str]:
+    async def dead() -> set[str]:
         page = await office.person.get(f"/workspaces/{seat.id}/dead-letters")
-        return [each["activity_id"] for each in page["dead_letters"]]
+        return {each["activity_id"] for each in page["dead_letters"]}
 
-    await eventually(dead, lambda found: found == [activity_id])
+    await eventually(dead, lambda found: found == set(activity_ids))
 
 
 @requirement("M28")
@@ -77,6 +77,43 @@ async def test_a_dead_message_is_on_no_page_of_a_client_with_a_cursor_and_wants_
     back = await ops.api.get(path, type="a2a_receive", before_ts="2100-01-01T00:00:00Z")
     assert [row["id"] for row in back] == [later, asked, before]
     assert await office.owed(ops) == []
+
+
+@requirement("W1", "M21")
+async def test_a_first_page_is_full_of_living_mail_although_newer_mail_is_dead(office: Office) -> None:
+    ops = await office.server.seat("Ops")
+    living = [await office.ask(ops, f"word {number}", intent="inform") for number in range(2)]
+    await dies(office, ops, *[await short_lived(office, ops, f"quick {number}") for number in range(2)])
+    rows = await ops.api.get(f"/workspaces/{ops.id}/activity", type="a2a_receive", limit=2)
+    assert [row["id"] for row in rows] == living[::-1]
+
+
+WISHES: list[dict[str, Any]] = [{"type": "a2a_receive"}, {"type": "a2a_receive", "source": "canvas"}, {}]
+
+
+@requirement("W1", "M21")
+@pytest.mark.parametrize("wish", WISHES, ids=str)
+@pytest.mark.parametrize("more", [False, True], ids=["nothing behind it", "a word behind it"])
+async def test_what_is_dead_behind_a_cursor_is_not_read_page_by_page(
+    office: Office, monkeypatch: pytest.MonkeyPatch, wish: dict[str, Any], more: bool
+) -> None:
+    """Not in one request, and not again with each poll."""
+    ops = await office.server.seat("Ops")
+    start = await office.ask(ops, "word", intent="inform")
+    await dies(office, ops, *[await short_lived(office, ops, f"quick {number}") for number in range(5)])
+    living = [await office.ask(ops, "another", intent="inform")] if more else []
+    store, asked = office.server.server.store, list[str]()
+    rows_of = store.rows
+
+    async def noting(name: str, params: Any) -> Any:
+        asked.append(name)
+        return await rows_of(name, params)
+
+    monkeypatch.setattr(store, "rows", noting)
+    rows = await ops.api.get(f"/workspaces/{ops.id}/activity", since_id=start, limit=1, **wish)
+    assert [row["id"] for row in rows] == living
+    pages = [name for name in asked if name in ("activity_after", "inbox_sizes")]
+    assert len(pages) == 1
 
 
 @requirement("M28")

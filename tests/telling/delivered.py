@@ -79,7 +79,8 @@ async def _claimed(seat: Seat) -> dict[str, Any]:
 
 
 async def _as_stored(server: Running, claimed: dict[str, Any], own: Seat, peer: Seat) -> Delivery:
-    page = {**msgspec.structs.asdict(Filters()), "workspace_id": own.id, "seq": 0, "count": 100, "page_bytes": 1 << 20}
+    all_of = {**msgspec.structs.asdict(Filters()), "workspace_id": own.id, "seq": 0, "living": 0}
+    page = {**all_of, "count": 100, "page_bytes": 1 << 20}
     rows = [Shown(*row) for row in await server.server.store.rows("activity_after", page)]
     (row,) = [row for row in rows if row.id == claimed["id"]]
     registry = server.server.registry

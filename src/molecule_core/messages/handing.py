@@ -125,7 +125,12 @@ class Handing(Settling):
                 showing = partial(self._showing, workspace_id, start, count)
                 again, page_bytes = await self._store.run(self._on_inbox(workspace_id, showing))
             left = count - len(again) if page_bytes > 0 else 0
-            rows = await self._living_behind(workspace_id, inbox, start, filters, left, page_bytes) if left else []
+            if not left:
+                return again
+            has_dead = inbox.dead > 0  # whose inbox has none is not asked for each row
+            rows = await self._reader.after(
+                workspace_id, start, filters, left, page_bytes=page_bytes, living=has_dead
+            )
             return [*again, *rows]
 
         return await self._found(workspace_id, behind, wait)
@@ -137,8 +142,8 @@ class Handing(Settling):
             return await self.shown(workspace_id, await self._reader.newest(workspace_id, filters, count, wait=wait))
 
         async def newest() -> list[Shown]:
-            rows = await self._reader.newest(workspace_id, filters, count)
-            return await self._living(workspace_id, await self._inbox(workspace_id), rows)
+            inbox = await self._inbox(workspace_id)
+            return await self._reader.newest(workspace_id, filters, count, living=inbox.dead > 0)
 
         return await self._found(workspace_id, newest, wait)
 
@@ -234,21 +239,3 @@ class Handing(Settling):
         rings = (org_key(seat.org_id), *owed.rings)
         every = [*writes, *noted, *owed.writes]
         return WriteSet((rows, page_bytes), every, told, rings, owed.then, facts=[*owed.facts])
-
-    async def _living_behind(
-        self, workspace_id: str, inbox: Inbox, seq: int, filters: Filters, count: int, page_bytes: int
-    ) -> list[Shown]:
-        while rows := await self._reader.after(workspace_id, seq, filters, count, page_bytes=page_bytes):
-            if living := await self._living(workspace_id, inbox, rows):
-                return living
-            seq = rows[-1].seq
-        return []
-
-    async def _living(self, workspace_id: str, inbox: Inbox, rows: list[Shown]) -> list[Shown]:
-        """Those of a page's rows that are not given up or discarded."""
-        if not inbox.dead or not rows:
-            return rows
-        ends = rows[0].seq, rows[-1].seq
-        stretch = {"workspace_id": workspace_id, "first": min(ends), "last": max(ends)}
-        dead = {row[0] for row in await self._store.rows("dead_between", stretch)}
-        return [row for row in rows if row.seq not in dead]

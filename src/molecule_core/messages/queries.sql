@@ -31,52 +31,70 @@ INSERT INTO activities (
 SELECT seq, inbound_no, kind FROM activities WHERE id = :id AND workspace_id = :workspace_id;
 
 -- name: inbox_sizes
--- how large the rows of an inbox behind a number are, oldest first
-SELECT seq, size FROM activities
-WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq ORDER BY seq LIMIT :count;
+-- how large the rows of an inbox behind a number are, oldest first; `living`: 1 leaves out those that were given up
+SELECT a.seq, a.size FROM activities a
+WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :seq
+    AND (CAST(:living AS BIGINT) = 0 OR NOT EXISTS (
+        SELECT 1 FROM dead_letters d
+        WHERE d.workspace_id = :workspace_id AND d.seq = a.seq AND d.state IN ('dead', 'discarded')
+    ))
+ORDER BY a.seq LIMIT :count;
 
 -- name: inbox_rows
--- the rows of an inbox behind a number and up to another, oldest first
-SELECT id, workspace_id, seq, activity_type, method, kind, intent, source_id, target_id, status, created_at,
-    duration_ms, summary, error_detail, request_body, response_body, tool_trace, root_id, hop, cause_id,
-    trace_parent, context_id, inbound_no
-FROM activities
-WHERE workspace_id = :workspace_id AND inbound_no IS NOT NULL AND seq > :seq AND seq <= :last ORDER BY seq;
+-- the rows of an inbox behind a number and up to another, oldest first; `living`: 1 leaves out those that were given up
+SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
+    a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
+    a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
+FROM activities a
+WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :seq AND a.seq <= :last
+    AND (CAST(:living AS BIGINT) = 0 OR NOT EXISTS (
+        SELECT 1 FROM dead_letters d
+        WHERE d.workspace_id = :workspace_id AND d.seq = a.seq AND d.state IN ('dead', 'discarded')
+    ))
+ORDER BY a.seq;
 
 -- name: activity_after
--- the filtered log behind a number, oldest first, at most so many rows and bytes but at least one row
+-- the filtered log behind a number, oldest first, at most so many rows and bytes but at least one row; `living`: 1 leaves out mail that was given up
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq) - p.size AS before FROM (
-        SELECT seq, size FROM activities
-        WHERE workspace_id = :workspace_id AND seq > :seq
-            AND (CAST(:activity_type AS TEXT) IS NULL OR activity_type = :activity_type)
-            AND (CAST(:source AS TEXT) IS NULL OR (source_id IS NULL) = (CAST(:source AS TEXT) = 'canvas'))
-            AND (CAST(:peer_id AS TEXT) IS NULL OR source_id = :peer_id OR target_id = :peer_id)
-            AND (CAST(:since AS BIGINT) IS NULL OR created_at >= :since)
-            AND (CAST(:before AS BIGINT) IS NULL OR created_at < :before)
-        ORDER BY seq LIMIT :count
+        SELECT r.seq, r.size FROM activities r
+        WHERE r.workspace_id = :workspace_id AND r.seq > :seq
+            AND (CAST(:activity_type AS TEXT) IS NULL OR r.activity_type = :activity_type)
+            AND (CAST(:source AS TEXT) IS NULL OR (r.source_id IS NULL) = (CAST(:source AS TEXT) = 'canvas'))
+            AND (CAST(:peer_id AS TEXT) IS NULL OR r.source_id = :peer_id OR r.target_id = :peer_id)
+            AND (CAST(:since AS BIGINT) IS NULL OR r.created_at >= :since)
+            AND (CAST(:before AS BIGINT) IS NULL OR r.created_at < :before)
+            AND (CAST(:living AS BIGINT) = 0 OR NOT EXISTS (
+                SELECT 1 FROM dead_letters d
+                WHERE d.workspace_id = :workspace_id AND d.seq = r.seq AND d.state IN ('dead', 'discarded')
+            ))
+        ORDER BY r.seq LIMIT :count
     ) p
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
 WHERE w.before < :page_bytes ORDER BY a.seq;
 
 -- name: activity_newest
--- the filtered log, newest first, at most so many rows and bytes but at least one row
+-- the filtered log, newest first, at most so many rows and bytes but at least one row; `living`: 1 leaves out mail that was given up
 SELECT a.id, a.workspace_id, a.seq, a.activity_type, a.method, a.kind, a.intent, a.source_id, a.target_id, a.status,
     a.created_at, a.duration_ms, a.summary, a.error_detail, a.request_body, a.response_body, a.tool_trace,
     a.root_id, a.hop, a.cause_id, a.trace_parent, a.context_id, a.inbound_no
 FROM (
     SELECT p.seq, sum(p.size) OVER (ORDER BY p.seq DESC) - p.size AS before FROM (
-        SELECT seq, size FROM activities
-        WHERE workspace_id = :workspace_id
-            AND (CAST(:activity_type AS TEXT) IS NULL OR activity_type = :activity_type)
-            AND (CAST(:source AS TEXT) IS NULL OR (source_id IS NULL) = (CAST(:source AS TEXT) = 'canvas'))
-            AND (CAST(:peer_id AS TEXT) IS NULL OR source_id = :peer_id OR target_id = :peer_id)
-            AND (CAST(:since AS BIGINT) IS NULL OR created_at >= :since)
-            AND (CAST(:before AS BIGINT) IS NULL OR created_at < :before)
-        ORDER BY seq DESC LIMIT :count
+        SELECT r.seq, r.size FROM activities r
+        WHERE r.workspace_id = :workspace_id
+            AND (CAST(:activity_type AS TEXT) IS NULL OR r.activity_type = :activity_type)
+            AND (CAST(:source AS TEXT) IS NULL OR (r.source_id IS NULL) = (CAST(:source AS TEXT) = 'canvas'))
+            AND (CAST(:peer_id AS TEXT) IS NULL OR r.source_id = :peer_id OR r.target_id = :peer_id)
+            AND (CAST(:since AS BIGINT) IS NULL OR r.created_at >= :since)
+            AND (CAST(:before AS BIGINT) IS NULL OR r.created_at < :before)
+            AND (CAST(:living AS BIGINT) = 0 OR NOT EXISTS (
+                SELECT 1 FROM dead_letters d
+                WHERE d.workspace_id = :workspace_id AND d.seq = r.seq AND d.state IN ('dead', 'discarded')
+            ))
+        ORDER BY r.seq DESC LIMIT :count
     ) p
 ) w JOIN activities a ON a.workspace_id = :workspace_id AND a.seq = w.seq
 WHERE w.before < :page_bytes ORDER BY a.seq DESC;

@@ -54,9 +54,12 @@ class MessageReader:
         rows = await self._store.rows("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
         return rows[0][0] if rows else None
 
-    async def newest(self, workspace_id: str, filters: Filters, count: int, *, wait: float = 0) -> list[Shown]:
-        """The newest rows that match, newest first; waits so many seconds for a first one."""
-        page = self._page(workspace_id, filters, count)
+    async def newest(
+        self, workspace_id: str, filters: Filters, count: int, *, wait: float = 0, living: bool = False
+    ) -> list[Shown]:
+        """The newest rows that match, newest first; waits so many seconds for a first one. `living`: no mail that was
+        given up is among them, or takes the place of other."""
+        page = self._page(workspace_id, filters, count, living)
         return await self._waiting(workspace_id, partial(self._shown, "activity_newest", page), wait)
 
     async def after(
@@ -68,15 +71,16 @@ class MessageReader:
         *,
         wait: float = 0,
         page_bytes: int | None = None,
+        living: bool = False,
     ) -> list[Shown]:
         """The rows behind a number that match, oldest first; waits so many seconds for a first one. `page_bytes`: how
-        many a page has left; None: it is a whole one."""
+        many a page has left; None: it is a whole one. `living` as in `newest`."""
         if page_bytes is None:
             page_bytes = self._limits.page_bytes
         if filters.activity_type == RECEIVE and filters.whole_inbox:
-            behind = partial(self._inbox_behind, workspace_id, seq, count, page_bytes)
+            behind = partial(self._inbox_behind, workspace_id, seq, count, page_bytes, living)
             return await self._waiting(workspace_id, behind, wait)
-        page = {**self._page(workspace_id, filters, count), "page_bytes": page_bytes, "seq": seq}
+        page = {**self._page(workspace_id, filters, count, living), "page_bytes": page_bytes, "seq": seq}
         return await self._waiting(workspace_id, partial(self._shown, "activity_after", page), wait)
 
     async def waiting(self, workspace_id: str, count: int, now: int) -> list[Shown]:
@@ -94,11 +98,13 @@ class MessageReader:
         rows = await self._store.rows("waiting_rows", {**page, "now": now, "page_bytes": page_bytes})
         return [*before, *(Shown(*row) for row in rows)][:count]
 
-    async def _inbox_behind(self, workspace_id: str, seq: int, count: int, page_bytes: int) -> list[Shown]:
+    async def _inbox_behind(
+        self, workspace_id: str, seq: int, count: int, page_bytes: int, living: bool
+    ) -> list[Shown]:
         """The usual poll: when it finds nothing it has cost one look into memory, or one into an index."""
         if self._ends_at(workspace_id, seq):
             return []
-        behind = {"workspace_id": workspace_id, "seq": seq, "count": count}
+        behind = {"workspace_id": workspace_id, "seq": seq, "count": count, "living": int(living)}
         last = _last_of_page(await self._store.rows("inbox_sizes", behind), page_bytes)
         return [] if last is None else await self._shown("inbox_rows", {**behind, "last": last})
 
@@ -120,12 +126,13 @@ class MessageReader:
 
         return await self._wakeups.until(log_key(workspace_id), look, wait) or []
 
-    def _page(self, workspace_id: str, filters: Filters, count: int) -> dict[str, object]:
+    def _page(self, workspace_id: str, filters: Filters, count: int, living: bool) -> dict[str, object]:
         return {
             "workspace_id": workspace_id,
             **msgspec.structs.asdict(filters),
             "count": count,
             "page_bytes": self._limits.page_bytes,
+            "living": int(living),
         }
 
     async def chat(
@@ -187,7 +194,8 @@ class MessageReader:
 
     async def parts(self, workspace_id: str, seq: int) -> list[dict[str, Any]] | None:
         """What a message of an inbox says, with its files; None: it is not kept any more."""
-        rows = await self._store.rows("inbox_rows", {"workspace_id": workspace_id, "seq": seq - 1, "last": seq})
+        place = {"workspace_id": workspace_id, "seq": seq - 1, "last": seq, "living": 0}
+        rows = await self._store.rows("inbox_rows", place)
         body = Shown(*rows[0]).request_body if rows else None
         return None if body is None else parts_of(body)
 
