@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from molecule_core.ground.clock import SECOND
 from tests.answers.office import REPLY_SECONDS, Office, handle, many_asked, notify, reply
+from tests.answers.test_given_back import release
 from tests.clocks import FakeClock
 from tests.delivery.agents import Desk
 from tests.engines import Engine
@@ -53,6 +55,25 @@ async def test_a_busy_seat_sets_its_timer_once(office: Office) -> None:
     assert await office.timers() == [(ops.id, REPLY_SECONDS - 90)]
     await office.pass_time(REPLY_SECONDS - 90)
     assert await office.timers() == [(ops.id, 30)]
+
+
+@requirement("M18", "M28")
+async def test_a_reminder_counts_the_attempts_on_although_the_clock_was_set_back(office: Office) -> None:
+    """No attempt is given twice, however often the message was handed over before and after."""
+    ops = await office.server.seat("Ops")
+    asked = await office.ask(ops, "please")
+    row: dict[str, Any] = {}
+    for number in range(1, 6):
+        (row,) = await office.take(ops)
+        assert row["attempt"] == number
+        if number == 3:
+            office.clock.set_by = -3600 * SECOND
+        if number < 5:
+            await release(ops, row)
+    await ops.api.post(f"/workspaces/{ops.id}/activity/ack", {"acked_seq": row["seq"]})
+    await office.pass_time(REPLY_SECONDS)
+    (again,) = await office.take(ops)
+    assert (again["id"], again["attempt"]) == (asked, 6)
 
 
 @requirement("M28")

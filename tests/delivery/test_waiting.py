@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from molecule_core.ground.clock import SECOND
 from molecule_core.messages import rules
 from molecule_core.org.model import Status
 from tests.delivery.agents import said
@@ -173,6 +174,25 @@ async def test_of_many_hand_overs_the_first_and_the_newest_are_told(
         *(("handed_over", attempt) for attempt in (1, 4, 5)),
         ("acked", 5),
     ]
+
+
+@requirement("M25")
+async def test_first_and_newest_are_hand_overs_by_their_attempts_not_by_the_clock(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody sets the clock back meanwhile."""
+    monkeypatch.setattr(rules, "MOST_HAND_OVERS", 2)
+    poller = await post.server.seat("Poller")
+    asked = (await post.say("hi", to=poller))["activity_id"]
+    for number in range(5):
+        (row,) = await poller.api.claim(poller.id, wait=0)
+        if number == 2:
+            post.clock.set_by = -3600 * SECOND
+        claims = [{"activity_id": asked, "attempt": row["attempt"]}]
+        await poller.api.post(f"/workspaces/{poller.id}/activity/release", {"claims": claims})
+
+    ticks = (await post.ticks(asked, seat=poller))["ticks"]
+    assert {tick["attempt"] for tick in ticks if tick["tick"] == "handed_over"} == {1, 4, 5}
 
 
 @requirement("M25", "M2")

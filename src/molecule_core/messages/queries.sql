@@ -336,7 +336,7 @@ VALUES (:workspace_id, :first_no, :last_no, :tick, :attempt, :at, :reason);
 -- what became of one place of an inbox: of its hand-overs the first and so many of the newest; no range is wider than `widest`
 SELECT tick, at, attempt, reason FROM (
     SELECT tick, at, attempt, reason,
-        row_number() OVER (PARTITION BY tick ORDER BY at, attempt) AS place, count(*) OVER (PARTITION BY tick) AS found
+        row_number() OVER (PARTITION BY tick ORDER BY attempt, at) AS place, count(*) OVER (PARTITION BY tick) AS found
     FROM handovers
     WHERE workspace_id = :workspace_id AND first_no <= :no AND first_no > :no - :widest AND last_no >= :no
 ) h
