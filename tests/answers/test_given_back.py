@@ -11,6 +11,7 @@ from molecule_core.messages.facts import Handed, Returned
 from molecule_core.store.database import Followed, Step
 from tests.answers.office import REPLY_SECONDS, Office
 from tests.answers.test_cursors import behind
+from tests.answers.test_dead_letters import dies, short_lived
 from tests.answers.test_delegated import delegate
 from tests.delivery.agents import plain
 from tests.requirements import requirement
@@ -95,6 +96,58 @@ async def test_what_a_push_could_not_bring_is_watched_once_a_cursor_has_it(offic
     for _ in range(3):
         await office.pass_time(REPLY_SECONDS)
     assert await office.state(ops, asked) == "overdue"
+
+
+async def waits_again(office: Office) -> tuple[Seat, str]:
+    """A seat with a dead letter that waits again, between two words that nobody has handled; and the letter."""
+    ops = await office.server.seat("Ops")
+    await office.ask(ops, "a word", intent="inform")
+    asked = await short_lived(office, ops)
+    await office.ask(ops, "another word", intent="inform")
+    await dies(office, ops, asked)
+    await office.person.post(f"/workspaces/{ops.id}/dead-letters/{asked}/requeue")
+    return ops, asked
+
+
+ACKS: dict[str, dict[str, Any]] = {"by its id": {"attempt": 1}, "with all up to it": {"acked_seq": 2, "attempt": 1}}
+
+
+@requirement("M21", "M28")
+@pytest.mark.parametrize("way", ACKS)
+@pytest.mark.parametrize("handled", [False, True], ids=["behind the floor", "before the floor"])
+async def test_a_dead_letter_that_waits_again_and_was_given_back_is_watched_from_its_ack_on(
+    office: Office, way: str, handled: bool
+) -> None:
+    ops, asked = await waits_again(office)
+    rows = await office.take(ops)
+    if handled:
+        await ops.api.post(f"/workspaces/{ops.id}/activity/ack", {"activity_id": rows[0]["id"], "attempt": 1})
+    await release(ops, next(row for row in rows if row["id"] == asked))
+    assert await due(office, ops) == [None]
+    await office.pass_time(1)
+    ack = ACKS[way] if "acked_seq" in ACKS[way] else {"activity_id": asked, **ACKS[way]}
+    await ops.api.post(f"/workspaces/{ops.id}/activity/ack", ack)
+    assert await due(office, ops) == [REPLY_SECONDS]
+    for _ in range(3):
+        await office.pass_time(REPLY_SECONDS)
+    assert await office.state(ops, asked) == "overdue"
+
+
+@requirement("M21", "M28")
+async def test_a_dead_letter_that_is_acknowledged_unseen_is_watched_from_then_on(office: Office) -> None:
+    ops, asked = await waits_again(office)
+    await ops.api.post(f"/workspaces/{ops.id}/activity/ack", {"activity_id": asked})
+    assert await due(office, ops) == [REPLY_SECONDS]
+
+
+@requirement("M21", "M28")
+async def test_a_dead_letter_that_still_waits_is_not_owed_by_what_passes_it(office: Office) -> None:
+    """A cursor and an ack leave it where it is, and its time begins when it comes."""
+    ops, asked = await waits_again(office)
+    await ops.api.post(f"/workspaces/{ops.id}/activity/ack", {"acked_seq": 3})
+    assert await office.owed(ops) == []
+    assert [row["id"] for row in await office.take(ops)] == [asked]
+    assert await due(office, ops) == [REPLY_SECONDS]
 
 
 @requirement("M28")

@@ -256,7 +256,7 @@ class Handout(Struct, frozen=True):
 
     def was_let_go(self, now: int) -> bool:
         """Whether nobody holds any more what was handed out: it was given back, not taken, or its lease has ended."""
-        return not self.settled and self.attempt > 0 and self.lease_until <= now
+        return self.acked_at is None and self.attempt > 0 and self.lease_until <= now
 
 
 class Place(NamedTuple):

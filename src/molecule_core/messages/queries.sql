@@ -698,14 +698,17 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET
 WHERE obligations.state = 'open';
 
 -- name: open_passed
--- messages that want an answer and that a reader has passed without a claim: it has had them; again, if they could not be handed over before
+-- messages that want an answer and that a reader has passed without a claim: it has had them, but for letters that are dead or still wait; again, if they could not be handed over before
 INSERT INTO obligations (workspace_id, seq, activity_id, org_id, source_id, state, handed_at, due_at, by_handle)
 SELECT a.workspace_id, a.seq, a.id, a.org_id, a.source_id, 'open', CAST(:now AS BIGINT),
     CASE WHEN a.kind IN ('delegation', 'approval_request') THEN NULL ELSE CAST(:due_at AS BIGINT) END, 0
 FROM activities a
 WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :floor AND a.seq <= :seq
     AND a.intent = 'request'
-    AND NOT EXISTS (SELECT 1 FROM dead_letters d WHERE d.workspace_id = a.workspace_id AND d.seq = a.seq)
+    AND NOT EXISTS (
+        SELECT 1 FROM dead_letters d
+        WHERE d.workspace_id = a.workspace_id AND d.seq = a.seq AND d.state IN ('dead', 'discarded', 'requeued')
+    )
 ON CONFLICT (workspace_id, seq) DO UPDATE SET handed_at = excluded.handed_at, due_at = excluded.due_at
 WHERE obligations.state = 'open' AND obligations.due_at IS NULL AND obligations.overdue_at IS NULL
     AND obligations.reminded_at IS NULL AND excluded.due_at IS NOT NULL;

@@ -46,14 +46,18 @@ class Settling:
         inbox = yield from inbox_of(workspace_id)
         # What is there, not what other commands of this group have just taken numbers for: nobody has handled that.
         present = yield Read("last_seq", {"key": workspace_id})
-        seq = min(seq, present[0][0] or 0)
+        seq, now, let_go = min(seq, present[0][0] or 0), self._clock.now(), list[int]()
 
         def is_meant(waiting: Handout) -> bool:
-            return waiting.seq <= seq and waiting.lease_until > 0 and (attempt is None or attempt >= waiting.attempt)
+            if waiting.seq > seq or waiting.lease_until == 0 or (attempt is not None and attempt < waiting.attempt):
+                return False
+            if waiting.was_let_go(now):
+                let_go.append(waiting.seq)
+            return True
 
         again = yield from requeued_of(workspace_id, inbox, is_meant)
         if seq <= inbox.acked_seq:
-            return (yield from self._acking(workspace_id, inbox, [], again))
+            return (yield from self._acking(workspace_id, inbox, [], again, let_go=let_go))
         rows = yield Read("handouts_upto", {"workspace_id": workspace_id, "seq": seq})
         handouts = [Handout(*row) for row in rows if row[0] > inbox.acked_seq]
         if attempt is not None:
@@ -68,7 +72,8 @@ class Settling:
         told = min(attempt or 0, max((each.attempt for each in handouts), default=0))
         ends = Place(inbox.acked_seq + 1, told, inbox.acked_no + 1), Place(seq, told, acked_no)
         was_claimed = acked_no - inbox.acked_no <= len(handouts)
-        let_go = [each.seq for each in handouts if each.was_let_go(self._clock.now())]
+        if was_claimed:  # else all of the range is looked at; what waits again is passed only where it is meant
+            let_go += [each.seq for each in handouts if not each.requeued and each.was_let_go(now)]
         span = Span(*ends)
         return (yield from self._acking(workspace_id, passed, [], again, span, was_claimed=was_claimed, let_go=let_go))
 
@@ -143,10 +148,10 @@ class Settling:
         spans = [*rules.spans(plain), *rules.spans(again), *([passed] if passed is not None else [])]
         if not spans:
             return WriteSet(inbox.acked_seq)
-        unclaimed = [*(each.seq for each in plain if each.attempt == 0), *let_go]
+        unclaimed = [*(each.seq for each in (*plain, *again) if each.attempt == 0), *let_go]
         stretches = [(seq - 1, seq) for seq in unclaimed]
         if passed is not None and not was_claimed:
-            stretches = [(passed.first.seq - 1, passed.last.seq)]
+            stretches.append((passed.first.seq - 1, passed.last.seq))
         owed = self._owing.passed(seat, stretches, now)
         floor, writes = yield from settle(workspace_id, inbox, plain, again, now)
         noted, told = ticked(workspace_id, ACKED, [span for span in spans if span.first.no <= span.last.no], now)
