@@ -137,9 +137,11 @@ class Handing(Settling):
 
     async def read_newest(self, workspace_id: str, filters: Filters, count: int, *, wait: float = 0) -> list[Shown]:
         """What an agent gets that will keep a cursor and has none yet: the newest messages, newest first, less those
-        that are dead. A look back, at one peer or before a time, is history: it tells all."""
+        that are dead. A look back, at one peer or before a time, is history: it tells all, and hands nothing over to an
+        agent that is paused."""
         if filters.peer_id is not None or filters.before is not None:
-            return await self.shown(workspace_id, await self._reader.newest(workspace_id, filters, count, wait=wait))
+            rows = await self._reader.newest(workspace_id, filters, count, wait=wait)
+            return rows if self._is_paused(workspace_id) else await self.shown(workspace_id, rows)
 
         async def newest() -> list[Shown]:
             inbox = await self._inbox(workspace_id)
@@ -151,14 +153,16 @@ class Handing(Settling):
         """What is found for an agent, and so handed over; nothing as long as it is paused."""
 
         async def look() -> Look[list[Shown]]:
-            is_paused = self._org.living(workspace_id).status is Status.PAUSED
-            return Look(None if is_paused else await find() or None)
+            return Look(None if self._is_paused(workspace_id) else await find() or None)
 
         if wait <= 0:
             found = (await look()).found or []
         else:
             found = await self._wakeups.until(log_key(workspace_id), look, wait) or []
         return await self.shown(workspace_id, found)
+
+    def _is_paused(self, workspace_id: str) -> bool:
+        return self._org.living(workspace_id).status is Status.PAUSED
 
     async def shown(self, workspace_id: str, rows: list[Shown]) -> list[Shown]:
         """An agent that claims nothing is shown these rows: those that want an answer are handed over now, if they
