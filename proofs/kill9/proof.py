@@ -119,7 +119,7 @@ _ANYWHERE = (
     Control(
         name="an ack is answered and not written",
         file="messages/settling.py",
-        line="return WriteSet(floor.acked_seq, writes, told, (org_key(seat.org_id), *owed.rings), owed.then)",
+        line="return WriteSet(floor.acked_seq, writes, told, rings, owed.then, facts=[*facts])",
         by="return WriteSet(floor.acked_seq)",
         breaks="handed again after its ack",
     ),

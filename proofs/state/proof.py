@@ -47,7 +47,7 @@ _CONTROLS = (
         name="an ack is answered and not written",
         file="messages/settling.py",
         only="inbox",
-        line="return WriteSet(floor.acked_seq, writes, told, (org_key(seat.org_id), *owed.rings), owed.then)",
+        line="return WriteSet(floor.acked_seq, writes, told, rings, owed.then, facts=[*facts])",
         by="return WriteSet(floor.acked_seq)",
         breaks=DISAGREED,
     ),

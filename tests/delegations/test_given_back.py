@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,11 +10,12 @@ from molecule_core.delegations.model import Phase, Status
 from molecule_core.store.followers import MOST_FACTS
 from tests.answers.office import Office
 from tests.clocks import FakeClock
+from tests.delegations.stage import by
 from tests.delegations.test_begin import pair
 from tests.delegations.work import begin, line_of, row_of
 from tests.engines import Engine
 from tests.requirements import requirement
-from tests.running import running
+from tests.running import Seat, running
 
 
 @pytest.fixture
@@ -43,3 +45,67 @@ async def test_more_delegations_than_facts_may_follow_each_other_are_given_back_
     assert [(row["id"], row["attempt"]) for row in await office.take(ops)] == [
         (each, 2) for each in (*given[:-1], plain)
     ]
+
+
+async def comes(office: Office, ops: Seat, way: str, word: str, row: dict[str, Any]) -> None:
+    """A delegation comes to its agent without a claim, or is acknowledged."""
+    path = f"/workspaces/{ops.id}/activity"
+    if way == "shown behind a cursor":
+        assert [each["id"] for each in await ops.api.get(path, since_id=word)] == [row["id"]]
+    elif way == "passed by a cursor":
+        assert await ops.api.get(path, type="a2a_receive", since_id=row["id"]) == []
+    elif way == "passed by a filtered cursor":
+        assert await ops.api.get(path, type="a2a_receive", since_id=row["id"], source="agent") == []
+    else:
+        named = {"acked_seq": row["seq"]} if way == "acknowledged with all before it" else {"activity_id": row["id"]}
+        await ops.api.post(f"{path}/ack", {**named, "attempt": row.get("attempt", 1)})
+
+
+WAYS = (
+    "shown behind a cursor",
+    "passed by a cursor",
+    "passed by a filtered cursor",
+    "acknowledged",
+    "acknowledged with all before it",
+)
+
+
+@requirement("D1", "M18")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("claimed", [True, False], ids=["given back", "never claimed"])
+async def test_a_delegation_that_comes_without_a_claim_is_in_hand(office: Office, way: str, claimed: bool) -> None:
+    """So it is seen when nothing more is heard of it. Passed once more, nothing happens."""
+    lead, ops = await pair(office)
+    word = await office.ask(ops, "a word", intent="inform")
+    given = (await begin(office, lead, ops)).row.id
+    row: dict[str, Any]
+    if claimed:
+        row = (await office.take(ops))[-1]
+        claims = [{"activity_id": given, "attempt": row["attempt"]}]
+        await ops.api.post(f"/workspaces/{ops.id}/activity/release", {"claims": claims})
+        assert (await row_of(office, given)).phase is Phase.WAITING
+        await office.clock.advance(1)
+    else:
+        row = await office.newest(ops)
+    await comes(office, ops, way, word, row)
+    found = await row_of(office, given)
+    assert (found.status, found.phase, found.attempt) == (Status.QUEUED, Phase.CLAIMED, 1)
+    assert found.taken_at is not None
+    lines = [noted.fact for noted in await line_of(office, given)]
+    assert lines[-1] == "claimed" and lines.count("claimed") == 1 + claimed
+    last = await office.ask(ops, "another word", intent="inform")
+    await ops.api.get(f"/workspaces/{ops.id}/activity", type="a2a_receive", since_id=last)
+    assert [noted.fact for noted in await line_of(office, given)] == lines
+
+
+@requirement("D1")
+async def test_a_delegation_that_was_answered_is_not_taken_by_what_passes_it(office: Office) -> None:
+    """Nor one that was taken back before anybody had it."""
+    lead, ops = await pair(office)
+    done, off = [(await begin(office, lead, ops, task)).row.id for task in ("sort", "file")]
+    await office.ask(lead, "done", by=ops, delegation_id=done)
+    await office.server.server.delegations.cancel(await row_of(office, off), by(lead.id), "not wanted")
+    lines = [[noted.fact for noted in await line_of(office, each)] for each in (done, off)]
+    last = await office.ask(ops, "a word", intent="inform")
+    await ops.api.get(f"/workspaces/{ops.id}/activity", type="a2a_receive", since_id=last)
+    assert [[noted.fact for noted in await line_of(office, each)] for each in (done, off)] == lines

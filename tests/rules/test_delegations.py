@@ -167,6 +167,14 @@ def test_a_hand_over_that_is_told_twice_leads_no_work_back() -> None:
     assert told([*story, (Fact.CLAIMED, 2)])[-1].phase is Phase.CLAIMED
 
 
+@requirement("D1")
+def test_what_was_given_back_and_comes_under_the_attempt_that_it_had_is_in_hand_again() -> None:
+    """A reader by cursor gets it so. Told twice it changes nothing more."""
+    story = [(Fact.STORED, 0), (Fact.CLAIMED, 2), (Fact.RETURNED, 0), (Fact.CLAIMED, 1)]
+    assert [(deed.phase, deed.attempt) for deed in told(story)][-2:] == [(Phase.WAITING, 2), (Phase.CLAIMED, 2)]
+    assert told([*story, (Fact.CLAIMED, 1)]) == told(story)
+
+
 @requirement("D8")
 def test_what_is_unknown_after_the_send_is_resolved_by_an_answer_or_by_time() -> None:
     unsure = [(Fact.SENT, 1), (Fact.UNSURE, 1)]

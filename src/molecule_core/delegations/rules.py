@@ -48,7 +48,8 @@ RANK: Mapping[Status, int] = {
 
 class Row(NamedTuple):
     """What a fact does in one status. None: stays as it is. `again`: and then the same fact once more, in the new
-    status. `fresh`: only if the hand-over is another one than before. `late`: nothing, but it is noted."""
+    status. `fresh`: only if the hand-over is another one than before, or nobody has it in hand: what was given back is
+    shown to a reader by cursor under the attempt that it had. `late`: nothing, but it is noted."""
 
     status: Status | None = None
     phase: Phase | None = None
@@ -148,7 +149,8 @@ def decide(stands: Stands, fact: Fact, *, attempt: int = 0, reason: Reason | Non
         if row.late:
             return (*found, Deed(stands.status, stands.phase, stands.attempt, None, late=True))
         after = Stands(row.status or stands.status, row.phase or stands.phase, max(stands.attempt, attempt))
-        if row == NOTHING or after == stands or (row.fresh and after.attempt == stands.attempt):
+        is_known = after.attempt == stands.attempt and stands.phase is not Phase.WAITING
+        if row == NOTHING or after == stands or (row.fresh and is_known):
             return tuple(found)
         taken = fact in _IN_HAND_BY
         found.append(Deed(after.status, after.phase, after.attempt, row.event, row.reason or reason, taken))
@@ -323,5 +325,5 @@ def _cell(fact: Fact, status: Status) -> str:
     reason = f" ({row.reason})" if row.reason is not None else ""
     told = f"{row.status or status}/{row.phase}{reason} {(row.event or '').removeprefix('DELEGATION_')}"
     if row.fresh:
-        return f"{told}, if the attempt is new"
+        return f"{told}, if the attempt is new or it was waiting"
     return f"{told}, then {_cell(fact, row.status)}" if row.again and row.status is not None else told

@@ -46,7 +46,7 @@ from molecule_core.messages.obligations import (
 from molecule_core.messages.telling import Telling, Told, Wish
 from molecule_core.messages.ticks import Statement, ticked_one
 from molecule_core.org.model import Workspace
-from molecule_core.store.database import Command, Step, Store, T
+from molecule_core.store.database import Command, Read, Step, Store, T
 from molecule_core.store.timers import TIMERS, timer, timer_at_latest
 from molecule_core.wire.events import MessageOverdue
 
@@ -138,6 +138,17 @@ class Owing:
         common = {"workspace_id": seat.id, "now": now, "due_at": due}
         writes: list[Statement] = [("open_passed", {**common, "floor": floor, "seq": seq}) for floor, seq in stretches]
         return self._watching(seat.id, writes, due, now)
+
+    def taken(
+        self, seat: Workspace, stretches: Sequence[tuple[int, int]], now: int
+    ) -> Generator[Step, Any, tuple[Handed, ...]]:
+        """What rises of delegations in such stretches: a reader that has passed one has it, if nobody had it in hand."""
+        if not stretches:
+            return ()
+        ends = {"floor": min(floor for floor, _ in stretches), "seq": max(seq for _, seq in stretches)}
+        found = yield Read("delegations_passed", {"workspace_id": seat.id, "now": now, **ends})
+        had = [tuple(row) for at, *row in found if any(floor < at <= seq for floor, seq in stretches)]
+        return (Handed(seat.id, tuple(had), False, now),) if had else ()
 
     def _watching(
         self, workspace_id: str, writes: list[Statement], due: int | None, now: int, sources: Iterable[str | None] = ()

@@ -713,6 +713,23 @@ ON CONFLICT (workspace_id, seq) DO UPDATE SET handed_at = excluded.handed_at, du
 WHERE obligations.state = 'open' AND obligations.due_at IS NULL AND obligations.overdue_at IS NULL
     AND obligations.reminded_at IS NULL AND excluded.due_at IS NOT NULL;
 
+-- name: delegations_passed
+-- messages of a stretch that carry a delegation and that nobody has handled or has in hand: not handed over before, or given back since
+SELECT a.seq, a.id, CASE WHEN h.attempt > 0 THEN h.attempt ELSE 1 END
+FROM activities a
+LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
+LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq
+WHERE a.workspace_id = :workspace_id AND a.inbound_no IS NOT NULL AND a.seq > :floor AND a.seq <= :seq
+    AND a.kind = 'delegation' AND a.intent = 'request' AND h.acked_at IS NULL
+    AND (o.seq IS NULL OR (
+        o.state = 'open' AND h.attempt > 0 AND h.lease_until <= :now AND h.lease_until >= o.handed_at
+    ))
+    AND NOT EXISTS (
+        SELECT 1 FROM dead_letters d
+        WHERE d.workspace_id = a.workspace_id AND d.seq = a.seq AND d.state IN ('dead', 'discarded')
+    )
+ORDER BY a.seq;
+
 -- name: obligations_between
 -- which messages of a stretch of a log were handed over and want an answer, or had one, unless they were given back since; and of which their agent is reminded
 SELECT o.seq, CASE WHEN o.state = 'open' AND o.reminded_at > 0 AND o.overdue_at IS NULL THEN 1 ELSE 0 END

@@ -152,11 +152,12 @@ class Settling:
         stretches = [(seq - 1, seq) for seq in unclaimed]
         if passed is not None and not was_claimed:
             stretches.append((passed.first.seq - 1, passed.last.seq))
-        owed = self._owing.passed(seat, stretches, now)
+        owed, facts = self._owing.passed(seat, stretches, now), (yield from self._owing.taken(seat, stretches, now))
         floor, writes = yield from settle(workspace_id, inbox, plain, again, now)
         noted, told = ticked(workspace_id, ACKED, [span for span in spans if span.first.no <= span.last.no], now)
         writes += [*handled_letters(workspace_id, again), *noted, *owed.writes]
-        return WriteSet(floor.acked_seq, writes, told, (org_key(seat.org_id), *owed.rings), owed.then)
+        rings = (org_key(seat.org_id), *owed.rings)
+        return WriteSet(floor.acked_seq, writes, told, rings, owed.then, facts=[*facts])
 
     async def _inbox(self, workspace_id: str) -> Inbox:
         rows = await self._store.rows("inbox_state", {"workspace_id": workspace_id})
