@@ -128,9 +128,7 @@ class Handing(Settling):
             if not left:
                 return again
             has_dead = inbox.dead > 0  # whose inbox has none is not asked for each row
-            rows = await self._reader.after(
-                workspace_id, start, filters, left, page_bytes=page_bytes, living=has_dead
-            )
+            rows = await self._reader.after(workspace_id, start, filters, left, page_bytes=page_bytes, living=has_dead)
             return [*again, *rows]
 
         return await self._found(workspace_id, behind, wait)
