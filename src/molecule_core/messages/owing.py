@@ -142,7 +142,7 @@ class Owing:
     def taken(
         self, seat: Workspace, stretches: Sequence[tuple[int, int]], now: int
     ) -> Generator[Step, Any, tuple[Handed, ...]]:
-        """What rises of delegations in such stretches: a reader that has passed one has it, if nobody had it in hand."""
+        """What rises of delegations in such stretches: who has passed one has it, if nobody had it in hand."""
         if not stretches:
             return ()
         ends = {"floor": min(floor for floor, _ in stretches), "seq": max(seq for _, seq in stretches)}
