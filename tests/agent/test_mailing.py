@@ -8,11 +8,14 @@ from msgspec.structs import replace
 
 from molecule_core.agent.engines.conversations import Conversations, conversation_of, errand_in, errand_of
 from molecule_core.agent.engines.decisions import Decisions
-from molecule_core.agent.engines.mailing import input_of, key_of
+from molecule_core.agent.engines.mailing import input_of, key_of, turn_of
+from molecule_core.client.api import ApiError
+from molecule_core.client.threads import Threads
 from molecule_core.wire.envelope import Instructions
 from molecule_core.wire.inbox import InboxMessage
 from tests.clocks import settle
 from tests.requirements import requirement
+from tests.running import Running
 
 
 def message(**more: Any) -> InboxMessage:
@@ -72,3 +75,20 @@ async def test_a_decision_that_a_call_has_heard_needs_no_turn_even_if_its_messag
         assert not early.done()
         decisions.told("p1", settled=settled)
     assert await early is settled
+
+
+@requirement("AR4")
+async def test_a_message_that_comes_again_in_other_words_has_the_turn_that_it_has(one: Running) -> None:
+    seat = await one.seat("Ops")
+    threads = Threads(lambda: seat.api, seat.id)
+    thread = await threads.start("person:1", base_instructions="You are Ops.")
+    first = message(kind="peer_agent", peer_id="w2", peer_name="Maps")
+    taken = await turn_of(threads, thread.thread_id, first)
+    renamed = replace(first, peer_name="Charts", attempt=2)
+    assert await turn_of(threads, thread.thread_id, renamed) == taken
+    assert [each.type for each in await threads.items(thread.thread_id)].count("turn_accepted") == 1
+    other = await threads.start("person:2", base_instructions="You are Ops.")
+    assert (await turn_of(threads, other.thread_id, renamed)).turn_id != taken.turn_id
+    await seat.api.post(f"/threads/{other.thread_id}/close", {})
+    with pytest.raises(ApiError, match="closed"):
+        await turn_of(threads, other.thread_id, replace(first, activity_id="a2"))

@@ -32,7 +32,7 @@ _log = logging.getLogger("molecule.engine")
 _LOOK_SECONDS = 20.0
 _MOST_ROUNDS, _MOST_KNOWN = 100, 1000
 _MOST_NAME = 100
-_CLOSED = "thread_closed"
+_CLOSED, _OTHERWISE = "thread_closed", "message_id_reused"
 
 
 class Mailroom:
@@ -155,10 +155,7 @@ class Mailroom:
 
     async def _turn_in(self, thread_id: str, message: InboxMessage) -> TurnTaken:
         """A second message of a conversation waits for its own turn: each has an answer of its own."""
-        given = input_of(message)
-        return await self._patience.answer(
-            lambda: self._threads.turn(thread_id, given, key=key_of(message), mode="queue")
-        )
+        return await self._patience.answer(lambda: turn_of(self._threads, thread_id, message))
 
     async def _end_of(self, thread_id: str, turn_id: str) -> End:
         """How a turn ends, whoever ends it."""
@@ -253,5 +250,28 @@ async def end_in(threads: Threads, thread_id: str, turn_id: str) -> End | None:
         for each in lines:
             if each.type == "turn_ended" and each.entry.get("turn_id") == turn_id:
                 return End(each.entry.get("status", "failed"), each.entry.get("final"), each.entry.get("error"))
+        after = lines[-1].ordinal
+    return None
+
+
+async def turn_of(threads: Threads, thread_id: str, message: InboxMessage) -> TurnTaken:
+    """The turn of a message in a thread, however often it comes. It may come again in other words, as its sender was
+    renamed or how to answer it is said anew: it has its turn all the same. Raises ApiError, NoAnswer."""
+    key = key_of(message)
+    try:
+        return await threads.turn(thread_id, input_of(message), key=key, mode="queue")
+    except ApiError as error:
+        known = await _turn_under(threads, thread_id, key) if error.code == _OTHERWISE else None
+        if known is None:
+            raise
+        return known
+
+
+async def _turn_under(threads: Threads, thread_id: str, key: str) -> TurnTaken | None:
+    after = 0
+    while lines := await threads.items(thread_id, after=after):
+        for each in lines:
+            if each.type == "turn_accepted" and each.entry.get("key") == key:
+                return TurnTaken(str(each.entry["turn_id"]), joined=False)
         after = lines[-1].ordinal
     return None
