@@ -105,9 +105,15 @@ function GoOnDialog({ thread, what, onClose }: { thread: ThreadItem; what: "resu
   const { api } = useDesk();
   const { router } = useApp();
   const [wish, setWish] = useState({ nickname: "", position: "", model: "", effort: "", base_instructions: "" });
-  const [key] = useState(newId);
+  const [key, setKey] = useState(newId);
   const deed = useDeed();
-  const field = (name: keyof typeof wish) => ({ value: wish[name], onChange: (next: string) => setWish({ ...wish, [name]: next }) });
+  const field = (name: keyof typeof wish) => ({
+    value: wish[name],
+    onChange: (next: string) => {
+      setWish({ ...wish, [name]: next });
+      setKey(newId()); // asked for otherwise it is another fork, also if only the answer to the first one was lost
+    },
+  });
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     const { position, nickname, ...settings } = wish;

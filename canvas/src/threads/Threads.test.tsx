@@ -341,3 +341,21 @@ test("what another tab says to the same thread meanwhile keeps no answer from it
   other.taken("thread.t1", key, "Stop");
   expect(made.vault.keys("molecule.draft")).toEqual([]);
 });
+
+test("a fork that is asked for again is the same, and asked for otherwise another one", async () => {
+  const { made } = opened([line(1, "one")], (path) => (path.endsWith("/fork") ? new NoAnswer("lost") : undefined));
+  made.show(<ThreadView id="t1" tab="said" />);
+  await settled();
+  fireEvent.click(screen.getByRole("button", { name: "Fork…" }));
+  const dialog = within(screen.getByRole("dialog"));
+  const fork = async (): Promise<void> => {
+    fireEvent.click(dialog.getByRole("button", { name: "Fork" }));
+    await settled();
+  };
+  await fork();
+  await fork();
+  fireEvent.change(dialog.getByLabelText(/^Other base instructions/), { target: { value: "Be quick." } });
+  await fork();
+  const keys = vi.mocked(made.api.ask).mock.calls.filter(([, path]) => path.endsWith("/fork")).map((call) => (call[2] as Item)["key"]);
+  expect([keys.length, keys[0] === keys[1], keys[1] === keys[2]]).toEqual([3, true, false]);
+});
