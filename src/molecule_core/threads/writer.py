@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from molecule_core.ground.clock import Clock, rfc3339
-from molecule_core.ground.errors import InvalidField, NotFound, WorkspaceRemoved
+from molecule_core.ground.errors import InvalidField, MessageIdReused, NotFound, WorkspaceRemoved
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import NoTurn, OtherTurn, ThreadBusy, ThreadClosed, ThreadLimit
@@ -20,6 +20,7 @@ from molecule_core.threads.acts import Acts
 from molecule_core.threads.bases import BaseInstructions, base_of
 from molecule_core.threads.fold import folded
 from molecule_core.threads.model import ROOT, Line, Setup, Thread, Turn
+from molecule_core.threads.repeats import FIRST_LINES, Asked, is_same_thread, line_key
 from molecule_core.threads.rules import Spent, Way
 from molecule_core.threads.steps import Change, said_by, thread_row, tree_tokens, turn_row
 from molecule_core.wire import threadlog as log
@@ -55,11 +56,12 @@ class ThreadWriter:
         key: str | None = None,
     ) -> Thread:
         """A new root thread of a workspace, and its first turn if there is input. The same under the same key is the
-        first one. Raises WorkspaceRemoved."""
+        first one. Raises WorkspaceRemoved, MessageIdReused."""
+        given = base.text if base.provenance.type == "override" else None
 
         def decide() -> Decision[Thread]:
             self._check_living(seat.id)
-            known = yield from self._known(seat.id, key)
+            known = yield from self._known(seat.id, key, Asked(base=given, texts=texts))
             if known is not None:
                 return WriteSet(known)
             change, thread_id = self._change(), self._ids.new()
@@ -87,11 +89,11 @@ class ThreadWriter:
     ) -> Thread:
         """A thread that goes on from another one, which it refers to and does not copy: base instructions, model,
         effort, tools and permissions are the source's there, unless they are overridden. Raises InvalidField,
-        WorkspaceRemoved."""
+        WorkspaceRemoved, MessageIdReused."""
 
         def decide() -> Decision[Thread]:
             self._check_living(seat.id)
-            known = yield from self._known(seat.id, key)
+            known = yield from self._known(seat.id, key, Asked(base=setup.base, source=source, position=position))
             if known is not None:
                 return WriteSet(known)
             at = yield from self._whole(source, position)
@@ -157,11 +159,17 @@ class ThreadWriter:
             "wake": "wake",
         }
 
-    def _known(self, workspace_id: str, key: str | None) -> Generator[Step, Any, Thread | None]:
+    def _known(self, workspace_id: str, key: str | None, asked: Asked) -> Generator[Step, Any, Thread | None]:
         if key is None:
             return None
         rows = yield Read("thread_by_key", {"workspace_id": workspace_id, "key": key})
-        return (yield from thread_row(rows[0][0])) if rows else None
+        if not rows:
+            return None
+        wish = {"thread_id": rows[0][0], "after": 0, "upto": FIRST_LINES, "count": FIRST_LINES}
+        lines = [log.entry_of(Line(*row).body) for row in (yield Read("thread_entries_after", wish))]
+        if not is_same_thread(asked, key, lines):
+            raise MessageIdReused(message_id=key)
+        return (yield from thread_row(rows[0][0]))
 
     def _kept(self, change: Change, workspace_id: str, key: str | None, thread_id: str) -> WriteSet[Thread]:
         if key is not None:
@@ -181,19 +189,19 @@ class ThreadWriter:
         key: str | None = None,
     ) -> TurnTaken:
         """Input joins the turn that runs, if that answers, or gets one of its own. The same under the same key is taken
-        once. Raises NotFound, ThreadClosed, NoTurn, OtherTurn, ThreadLimit."""
+        once. Raises NotFound, MessageIdReused, ThreadClosed, NoTurn, OtherTurn, ThreadLimit."""
 
         def decide(change: Change, row: Thread) -> Decision[TurnTaken]:
-            known = yield from self._taken(row.thread_id, key)
+            known = yield from self._taken(row, key, texts)
             if known is not None:
                 return WriteSet(known)
             running = None if row.turn_id is None else (yield from turn_row(row.turn_id))
             way = rules.way_of(row, mode, expected, None if running is None else running.trigger)
             if way is Way.STEER and row.turn_id is not None:
                 for number, each in enumerate(texts):
-                    line_key = None if key is None or number else f"input:{key}"
+                    name = None if key is None else line_key(key, number)
                     said = said_by(each, by, row.path, f"{row.turn_id}.{row.last_ordinal}.{number}")
-                    change.add(row.thread_id, said, turn_id=row.turn_id, key=line_key)
+                    change.add(row.thread_id, said, turn_id=row.turn_id, key=name)
                 return change.written(TurnTaken(row.turn_id, joined=True))
             self._check_way(row, way, expected)
             yield from self._check_room(row)
@@ -202,14 +210,34 @@ class ThreadWriter:
 
         return await self._run(thread, decide)
 
-    def _taken(self, thread_id: str, key: str | None) -> Generator[Step, Any, TurnTaken | None]:
+    def _taken(
+        self, row: Thread, key: str | None, texts: Sequence[TextInput]
+    ) -> Generator[Step, Any, TurnTaken | None]:
         if key is None:
             return None
-        rows = yield Read("thread_turn_by_key", {"thread_id": thread_id, "key": key})
+        rows = yield Read("thread_turn_by_key", {"thread_id": row.thread_id, "key": key})
         if rows:
-            return TurnTaken(Turn.of(rows[0]).turn_id, joined=False)
-        lines = yield Read("thread_entry_by_key", {"thread_id": thread_id, "key": f"input:{key}"})
-        return TurnTaken(str(Line(*lines[0]).turn_id), joined=True) if lines else None
+            turn = Turn.of(rows[0])
+            taken, said = TurnTaken(turn.turn_id, joined=False), turn.texts
+        else:
+            lines = yield from self._joined(row, key, len(texts) + 1)
+            if not lines:
+                return None
+            taken, said = TurnTaken(str(lines[0].turn_id), joined=True), [text_of(each) for each in lines]
+        if said != list(texts):
+            raise MessageIdReused(message_id=key)
+        return taken
+
+    def _joined(self, row: Thread, key: str, most: int) -> Generator[Step, Any, list[Line]]:
+        """The lines of an input that has joined a turn, at most so many."""
+        lines = list[Line]()
+        for number in range(most):
+            wish = {"thread_id": row.thread_id, "key": line_key(key, number)}
+            found = yield Read("thread_entry_by_key", wish)
+            if not found:
+                break
+            lines.append(Line(*found[0]))
+        return lines
 
     def _check_way(self, row: Thread, way: Way, expected: str | None) -> None:
         if way is Way.CLOSED:
@@ -298,6 +326,13 @@ class ThreadWriter:
             return (yield from decide(change, change.take(row)))
 
         return await self._store.run(Command(thread.org_id, (), deciding, alone=True))
+
+
+def text_of(line: Line) -> TextInput:
+    """The input that stands in a line of a log."""
+    said = log.entry_of(line.body)
+    assert isinstance(said, log.UserMessage | log.PeerMessage)  # what input becomes: `said_by`
+    return TextInput(said.text, said.author if isinstance(said, log.PeerMessage) else None)
 
 
 def limit_reached(spent: Spent) -> ThreadLimit:
