@@ -145,14 +145,14 @@ ON CONFLICT (workspace_id) DO UPDATE SET asked_at = excluded.asked_at;
 
 -- name: thread_by_key
 -- the thread that a workspace has started under a key; in place of a closed session the first open one behind it, else the last
-WITH RECURSIVE sessions (thread_id, place) AS (
+WITH RECURSIVE links (thread_id, place) AS (
     SELECT thread_id, 0 FROM thread_keys WHERE workspace_id = :workspace_id AND key = :key
     UNION ALL
     SELECT k.thread_id, s.place + 1
-    FROM sessions AS s JOIN threads AS t ON t.thread_id = s.thread_id AND t.closed = 1
+    FROM links AS s JOIN threads AS t ON t.thread_id = s.thread_id AND t.closed = 1
         JOIN thread_keys AS k ON k.workspace_id = :workspace_id AND k.key = 'session:' || s.thread_id
 )
-SELECT thread_id FROM sessions ORDER BY place DESC LIMIT 1;
+SELECT thread_id FROM links ORDER BY place DESC LIMIT 1;
 
 -- name: keep_thread_key
 -- what a caller calls its thread
