@@ -6,7 +6,7 @@ import pytest
 
 from molecule_core.agent.speaking import Speaker, refusal
 from molecule_core.client.api import Api, ApiError, NoAnswer
-from molecule_core.wire.toolspec import ToolError
+from molecule_core.wire.toolspec import LEAVE_HEADER, ToolError
 from tests.clocks import FakeClock, SeededRandomness
 from tests.requirements import requirement
 
@@ -99,6 +99,16 @@ async def test_a_task_without_a_key_is_given_once_and_a_refusal_by_a_limit_is_no
         with pytest.raises(ToolError, match="this delegation is refused") as refused:
             await speaker(api).call("POST", path, body={}, headers={"idempotency-key": "k"})
         assert (refused.value.code, len(api.asked)) == ("delegation_limit", 1)
+
+
+@requirement("G1", "Q6")
+async def test_a_call_that_uses_an_approval_is_made_once_and_says_why_it_was_refused() -> None:
+    path = "/workspaces/a/delegate"
+    frozen = ApiError(429, {"error": "this chain is stopped", "code": "chain_frozen"})
+    async with (api := Losing(frozen, ApiError(409, {"error": "used before", "code": "approval_used"}))):
+        with pytest.raises(ToolError, match="this chain is stopped") as refused:
+            await speaker(api).call("POST", path, body={}, headers={LEAVE_HEADER: "ap-1"})
+        assert (refused.value.code, api.asked) == ("chain_frozen", [path])
 
 
 @requirement("G6", "Q4")

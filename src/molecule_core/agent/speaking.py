@@ -52,7 +52,7 @@ class Speaker:
         it has a key, or the second time does no more than the first. Raises ToolError."""
         sent = headers or {}
         harmless = method == "GET" or KEY_HEADER in sent or _HARMLESS.search(path) is not None or _has_key(body)
-        if LEAVE_HEADER in sent:  # an approval is used up by the first one, whose answer was lost
+        if uses_leave := LEAVE_HEADER in sent:  # an approval is used up by the first one, whose answer was lost
             harmless = False
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         for last in (*[False] * (_TRIES - 1), True):
@@ -62,7 +62,8 @@ class Speaker:
                 if last or not harmless:
                     raise unreachable(error) from None
             except ApiError as error:
-                if last or error.code == _FOR_GOOD or error.status not in (_TOO_MANY, _BUSY):
+                # The second one would say that the approval was used, and not why the first one was refused.
+                if last or uses_leave or error.code == _FOR_GOOD or error.status not in (_TOO_MANY, _BUSY):
                     raise refusal(error, renews=self._renews) from None
             await pause(self._clock, back_off.next())
         raise AssertionError("the last try returns or raises")
