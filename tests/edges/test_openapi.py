@@ -74,6 +74,19 @@ async def test_the_document_has_the_members_that_openapi_3_1_asks_for(document: 
     assert document.keys() <= {"openapi", "info", "servers", "paths", "components", "security", "tags"}
 
 
+@requirement("A3")
+async def test_a_message_whose_answer_comes_later_is_answered_as_the_document_says(server: Running) -> None:
+    one, other = await server.seat(), await server.seat()
+    message = {"role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "do it"}]}
+    asked = {"message": {**message, "metadata": {"delegation": True}}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": asked}
+    reply = await ask(server.port, "POST", f"/workspaces/{other.id}/a2a", body, token=one.token)
+
+    assert reply.status == 202, reply
+    document = await server.admin.get("/openapi.json")
+    assert str(reply.status) in document["paths"]["/workspaces/{id}/a2a"]["post"]["responses"]
+
+
 async def test_every_operation_answers_something_and_says_what(document: dict[str, Any]) -> None:
     for method, path, operation in _operations(document):
         assert operation["summary"], (method, path)

@@ -94,6 +94,7 @@ class MessageEdge:
                 "Send a message (JSON-RPC message/send)",
                 counts=SENDING,
                 holds=True,
+                queues=True,
             ),
             Route("POST", f"{one}/notify", self.notify, own_agent, "Write to the user", Notice, counts=SENDING),
             Route(

@@ -90,6 +90,8 @@ def _operation(route: Route, by_shape: dict[str, Any]) -> dict[str, Any]:
         either = {"anyOf": [by_shape[str(route.gone)], _REFUSED]}
         answer = {"description": "removed, or not there", "content": {"application/json": {"schema": either}}}
         operation["responses"]["404"] = answer
+    if route.queues:
+        operation["responses"]["202"] = {**_done(route, by_shape), "description": "taken; its answer comes later"}
     if route.events:
         told = {"schema": by_shape.get(str(route.gives), {}), "description": "each event holds one such message"}
         operation["responses"][str(route.status)]["content"]["text/event-stream"] = told

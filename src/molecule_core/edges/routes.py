@@ -191,6 +191,8 @@ class Route(Struct, frozen=True):
     """Whether the handler reads the body itself, as multipart/form-data, while it comes; larger ones are taken then."""
     events: bool = False
     """Whether it may answer with server-sent events instead, or, if nothing is to be said, with 202."""
+    queues: bool = False
+    """Whether it may answer with 202 too: what was sent is on its way, and what comes of it is asked for elsewhere."""
     media: str = "application/json"
     """What it answers with."""
     gone: Any = None
