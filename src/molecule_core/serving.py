@@ -15,8 +15,9 @@ import msgspec
 
 from molecule_core.edges.protocol import Connection
 from molecule_core.ground import machine
-from molecule_core.ground.errors import BadSettings
+from molecule_core.ground.errors import BadSettings, StoreUnavailable
 from molecule_core.ground.limits import SPARE_FILES
+from molecule_core.ground.text import shorten
 from molecule_core.server import Server
 
 # Who has come and is not taken yet waits in the system's queue.
@@ -24,6 +25,7 @@ _BACKLOG = 2048
 # A hung handler must not hold up the end.
 _GRACE_SECONDS = 5.0
 _ENDING = (signal.SIGINT, signal.SIGTERM)
+_LONGEST_REASON = 300
 _log = logging.getLogger("molecule.serving")
 
 
@@ -112,8 +114,13 @@ async def serve(
 ) -> None:
     """Serves until a signal comes. `ready` is called once the server listens; `before_end` after the first signal, and
     what it does is done while the server still serves. A second signal does not wait for that; once all is closed, no
-    signal reaches this process any more."""
-    await server.open()
+    signal reaches this process any more. Raises BadSettings: the store does not open, or one cannot listen there."""
+    try:
+        await server.open()
+    except StoreUnavailable as error:
+        # Its own words are for senders, who shall try again.
+        why = shorten(str(error.__cause__ or error), _LONGEST_REASON)
+        raise BadSettings(reason=f"the store does not open ({why}); `molecule doctor` tells more") from None
     try:
         http = HttpServer(server)
         if ready is not None:

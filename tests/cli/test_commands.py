@@ -255,6 +255,38 @@ async def test_an_admin_token_file_without_a_token_is_no_way_in(run: Run, state:
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
+@requirement("O1", "P6")
+@pytest.mark.parametrize("verb", [("serve",), ("doctor",), ("backup", "copy.db")])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "mysql://u:sekret@127.0.0.1/x",
+        "sekret",
+        "postgresql://u:sekret@h:sekret/x",
+        "postgresql://u:sek/ret@h/x",
+        "postgresql://u:sek#ret@h/x",
+        "postgresql://u:sek?ret@h/x",
+        "postgresql://u:sekret@[h/x",
+    ],
+)
+async def test_an_address_that_is_none_is_refused_without_a_piece_of_its_password(
+    run: Run, verb: tuple[str, ...], address: str
+) -> None:
+    outcome = await run(*verb, MOLECULE_DATABASE=address)
+
+    check_refused_in_one_line(outcome, "postgresql://user@host", "%XX")
+    assert [piece for piece in ("sek", "ret") if piece in outcome.err] == []
+
+
+@requirement("O1")
+async def test_a_database_that_does_not_answer_ends_the_start_with_a_line_for_who_started_it(run: Run) -> None:
+    outcome = await run("serve", MOLECULE_DATABASE=f"postgresql://u:sekret@127.0.0.1:{free_port()}/x")
+
+    check_refused_in_one_line(outcome, "the store does not open", "molecule doctor")
+    assert "messageId" not in outcome.err
+    assert "sekret" not in outcome.err
+
+
 @requirement("O1", "O2")
 @pytest.mark.parametrize(
     ("name", "value", "word"),

@@ -1,6 +1,7 @@
 """Settings: defaults < settings file (TOML) < environment < flags."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,9 @@ from molecule_core.ground.addresses import NetPolicy
 from molecule_core.ground.errors import BadSettings
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.tokens import SHORTEST_OWN_TOKEN
+
+# A host or a folder of sockets, and a port; several stand behind each other with commas.
+_PLACE = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]*)?")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -146,7 +150,27 @@ def _checked(values: dict[str, Any], limits: dict[str, Any]) -> Settings:
     except msgspec.ValidationError as error:
         raise BadSettings(reason=str(error)) from None
     NetPolicy.of(settings.push_networks)
+    if settings.database and not _is_readable(settings.database):
+        raise BadSettings(
+            reason="database is no address such as postgresql://user@host:5432/name; write what is special to addresses "
+            "in a password as %XX"
+        )
     return settings
+
+
+def _is_readable(database: str) -> bool:
+    """Whether the driver can read the address of a database. Where it cannot, it repeats the piece that it does not
+    understand, and that may be one of the password."""
+    from urllib.parse import parse_qsl, urlsplit  # few servers have a database elsewhere
+
+    try:
+        address = urlsplit(database)
+        parse_qsl(address.query, strict_parsing=bool(address.query))
+    except ValueError:
+        return False
+    places = address.netloc.rpartition("@")[2].split(",")
+    is_plain = address.scheme in ("postgresql", "postgres") and not address.fragment
+    return is_plain and all(_PLACE.fullmatch(each) for each in places)
 
 
 def own_admin_token(environ: Mapping[str, str]) -> str:
