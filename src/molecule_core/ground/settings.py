@@ -152,8 +152,8 @@ def _checked(values: dict[str, Any], limits: dict[str, Any]) -> Settings:
     NetPolicy.of(settings.push_networks)
     if settings.database and not _is_readable(settings.database):
         raise BadSettings(
-            reason="database is no address such as postgresql://user@host:5432/name; write what is special to addresses "
-            "in a password as %XX"
+            reason="database is no address such as postgresql://user@host:5432/name; write what is special to "
+            "addresses in a password as %XX"
         )
     return settings
 

@@ -299,14 +299,7 @@ Entry = (
     | TurnEnded
     | Closed
     | Resumed
-    | AgentMessage
-    | Reasoning
-    | ToolCall
-    | ToolOutput
-    | ContextNote
-    | Compaction
-    | Usage
-    | StatusNote
+    | EngineEntry
 )
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 
