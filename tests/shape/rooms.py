@@ -255,17 +255,18 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "threads": {
         # What is pure: base instructions as a value, the log folded into a row, the log as a model sees it, how it is
-        # shown, what is counted of it.
+        # shown, what is counted of it, and whether what comes under a used key is the same again.
         "bases": (),
         "fold": ("bases", "model"),
         "counting": (),
         "sight": ("model",),
         "items": ("model",),
+        "repeats": ("model",),
         # One change of several logs, and what comes of ends and letters; the writers make commands of them: one for
         # clients, one for engines, one for agents that work together. `hands` makes all of them for the server.
         "steps": ("bases", "counting", "fold", "items", "rules", "model"),
         "acts": ("steps", "rules", "model"),
-        "writer": ("acts", "bases", "fold", "steps", *INSIDE["writer"]),
+        "writer": ("acts", "bases", "fold", "repeats", "steps", *INSIDE["writer"]),
         "turning": ("acts", "items", "steps", "rules", "model"),
         "calling": ("counting", "steps", "turning", "rules", "model"),
         "spawning": ("acts", "bases", "calling", "steps", "writer", "rules", "model"),

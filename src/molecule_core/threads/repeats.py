@@ -2,7 +2,7 @@
 
 What is left out is not compared, for it has another meaning later: base instructions are then the prompt of the moment,
 a position the end of the moment. Nor is what an engine gives anew with each of its lives (layers, model, effort, tools,
-permissions, names). Above: writer. Below: bases, model.
+permissions, names). Above: writer. Below: model.
 """
 
 from collections.abc import Sequence
