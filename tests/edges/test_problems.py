@@ -216,6 +216,14 @@ async def _ended_twice(world: World) -> Reply:
     return await world.ask("POST", f"/orgs/{org}/chains/{root_id}/end")
 
 
+async def _after_the_end(world: World) -> Reply:
+    root_id = (await _loop(world)).json["root_id"]
+    org = (await world.server.admin.get("/orgs"))[0]["id"]
+    await world.ask("POST", f"/orgs/{org}/chains/{root_id}/end")
+    hello = {"params": {"message": {"content": "hello"}}}
+    return await world.ask("POST", "/workspaces/{id}/a2a", hello, token=world.peer.token)
+
+
 async def _to_two_others(world: World) -> Reply:
     await world.server.seat("Third")
     await world.server.let_broadcast(world.seat.id)
@@ -421,6 +429,7 @@ PROVOKED: dict[str, Provoke] = {
     "file_too_large": lambda world: _upload(world, b"x" * 501),
     "no_preview": _no_picture,
     "chain_frozen": _loop,
+    "chain_ended": _after_the_end,
     "chain_not_frozen": _ended_twice,
     "broadcast_disabled": _simple("POST", "/workspaces/{id}/broadcast", {"message": "hello"}),
     "broadcast_too_wide": _to_two_others,

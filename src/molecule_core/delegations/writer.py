@@ -76,7 +76,7 @@ class DelegationWriter:
         """A workspace gives work to another one. The receipt comes when it is durable.
 
         Raises NotFound, WorkspaceRemoved; the future SelfDelegation, MayNotTalk, MessageIdReused, DelegationLimit,
-        DelegationCycle, InboxFull, ChainFrozen, InvalidMessage."""
+        DelegationCycle, InboxFull, ChainFrozen, ChainEnded, InvalidMessage."""
         source = self._org.living(asked.source_id)
         draft = self._beginning.draft_of(asked)
         message_keys = self._messages.keys_of_sending(asked.target_id, draft, alone=False)

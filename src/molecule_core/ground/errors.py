@@ -224,6 +224,15 @@ class ChainFrozen(MoleculeError):
         return {**self.details, "retry_after": 60}
 
 
+class ChainEnded(MoleculeError):
+    """a person has ended this chain of messages. No message of it is taken any more (its root is {root_id}); a person's
+    next message begins a new one."""
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        return self.details
+
+
 class ChainNotFrozen(MoleculeError):
     """this chain is {state}: there is nothing to decide about it"""
 

@@ -63,7 +63,7 @@ class Broadcasts:
     async def send(self, workspace_id: str, said: Announcement) -> Announced:
         """A copy for each living workspace that has room; the others are named.
 
-        Raises MessageIdReused, ChainFrozen, InvalidMessage and what `reach` raises."""
+        Raises MessageIdReused, ChainFrozen, ChainEnded, InvalidMessage and what `reach` raises."""
         key = () if said.dedupe_key is None else (("message", said.sender.key, said.dedupe_key),)
         keys = (*key, *attachments.keys_of(said.parts))
         org_id = self._org.living(workspace_id).org_id

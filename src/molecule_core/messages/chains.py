@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from molecule_core.ground.clock import Clock
-from molecule_core.ground.errors import ChainFrozen, ChainNotFrozen, NotFound
+from molecule_core.ground.errors import ChainEnded, ChainFrozen, ChainNotFrozen, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
 from molecule_core.messages.lineage import BEGINS, Cause, Chain, Link, State
@@ -38,7 +38,7 @@ class Chains:
         count: int = 1,
     ) -> Generator[Step, Any, Link | WriteSet[Any]]:
         """Where a message of a workspace (or `count` copies of it) stands: behind what the workspace is at work on.
-        A write set instead if it stops its chain by that. Raises ChainFrozen.
+        A write set instead if it stops its chain by that. Raises ChainFrozen, ChainEnded.
 
         Its numbers only count: they may stay unused if the message is refused after that."""
         cause = yield from self.cause(sender_id, named)
@@ -46,7 +46,9 @@ class Chains:
             return BEGINS
         link = rules.link_to(cause, target_id, text, self._limits)
         root_id = link.root_id or ""
-        if cause.state in (State.FROZEN, State.ENDED):
+        if cause.state == State.ENDED:
+            raise ChainEnded(root_id=root_id)
+        if cause.state == State.FROZEN:
             raise ChainFrozen(root_id=root_id, reason=cause.reason)
         messages = yield Peek("last_in_chain", root_id)
         reason = rules.trip_of(cause, link, messages, count, self._limits)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import (
+    ChainEnded,
     ChainFrozen,
     HandleOfAnother,
     InboxFull,
@@ -68,7 +69,7 @@ from molecule_core.wire.a2a import SEND as METHOD_SEND
 LATE = "late"
 """How a message stands whose delegation had ended when it was answered: what was said is kept, and changes nothing."""
 # Why a peer cannot be told any more.
-_OUT_OF_REACH = (NotFound, WorkspaceRemoved, MayNotTalk, InboxFull, ChainFrozen)
+_OUT_OF_REACH = (NotFound, WorkspaceRemoved, MayNotTalk, InboxFull, ChainFrozen, ChainEnded)
 
 
 class Replied(Struct, frozen=True):

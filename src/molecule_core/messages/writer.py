@@ -86,8 +86,8 @@ class MessageWriter:
     def send(self, workspace_id: str, draft: Draft) -> "asyncio.Future[Receipt]":
         """A message enters an inbox, exactly once for each (sender, id). The receipt comes when it is durable.
 
-        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, ChainFrozen, InboxFull,
-        InvalidMessage."""
+        Raises NotFound, WorkspaceRemoved; the future MayNotTalk, MessageIdReused, ChainFrozen, ChainEnded,
+        InboxFull, InvalidMessage."""
         target, sender_id = self._org.living(workspace_id), draft.sender.workspace_id
 
         def command(alone: bool) -> Command[Receipt]:
@@ -259,7 +259,8 @@ class MessageWriter:
     async def notify(self, workspace_id: str, line: Line) -> Receipt:
         """An agent writes to its user.
 
-        Raises TalkToUserDisabled, MessageIdReused, ChainFrozen, NotFound, WorkspaceRemoved, InvalidMessage."""
+        Raises TalkToUserDisabled, MessageIdReused, ChainFrozen, ChainEnded, NotFound, WorkspaceRemoved,
+        InvalidMessage."""
         target = self._org.living(workspace_id)
 
         def command(alone: bool) -> Command[Receipt]:
