@@ -192,8 +192,8 @@ _CONTROLS = (
     Control(
         name="what came of a push is not written",
         file="messages/delivery.py",
-        line="await self._pushing.settle(org_id, push, verdict, counts=counts)",
-        by="pass",
+        line="return await self._pushing.settle(org_id, push, verdict, counts=counts)",
+        by="return",
         breaks="unhandled at the end",
     ),
 )

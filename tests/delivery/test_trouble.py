@@ -432,6 +432,78 @@ async def test_the_journal_tells_of_a_death_of_a_letter_that_waits_again_and_of_
     )
 
 
+@requirement("M21", "M18")
+async def test_a_message_that_was_answered_while_it_was_pushed_is_not_pushed_again_when_that_has_no_end(
+    post: Post,
+) -> None:
+    gate = post.net.hangs(URL)
+    await post.person.call("PATCH", f"/workspaces/{post.ops.id}", body={"max_concurrent_tasks": 2})
+    activity_id = await post.ask("hi")
+    await post.until_pushed(1)
+    await post.ops.api.post(f"/workspaces/{post.ops.id}/notify", {"message": "done"})
+    await post.clock.advance(311)
+    await post.stands(activity_id, "completed")
+    assert len(post.net.of(URL)) == 1
+    gate.set()
+    await post.quiet()
+    page = await post.person.get(f"/workspaces/{post.ops.id}/chat-history")
+    assert [line["content"] for line in page["messages"]] == ["hi", "done"]
+
+
+@requirement("M21", "P1")
+async def test_what_an_agent_has_said_is_kept_while_the_store_takes_nothing(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pushing = post.server.server.delivery._pushing
+    settled, failing = pushing.settle, [StoreUnavailable(), ServerBusy(), StoreUnavailable()]
+
+    async def settle(*args: Any, **more: Any) -> None:
+        if failing:
+            raise failing.pop()
+        await settled(*args, **more)
+
+    monkeypatch.setattr(pushing, "settle", settle)
+    post.net.answers(URL, said("done"))
+    activity_id = await post.ask("hi")
+
+    async def left() -> int:
+        await post.clock.advance(1)
+        return len(failing)
+
+    await eventually(left, lambda count: count == 0)
+    await post.clock.advance(1)
+    await post.stands(activity_id, "completed")
+    assert len(post.net.of(URL)) == 1
+
+
+@requirement("M21", "P1")
+async def test_mail_from_before_an_agent_was_one_to_push_to_is_pushed_also_if_the_first_claim_fails(
+    post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pushing = post.server.server.delivery._pushing
+    taken, failing = pushing.take, [StoreUnavailable()]
+
+    async def take(*args: Any) -> Any:
+        if failing:
+            raise failing.pop()
+        return await taken(*args)
+
+    poller = await post.server.seat("Poller")
+    activity_id = await post.ask("early", to=poller)
+    monkeypatch.setattr(pushing, "take", take)
+    url = "https://later.example/a2a"
+    post.net.answers(url, said("done"))
+    await post.person.call("PATCH", f"/workspaces/{poller.id}", body={"delivery_mode": "push", "url": url})
+
+    async def pushed() -> int:
+        await post.clock.advance(6)
+        return len(post.net.of(url))
+
+    await eventually(pushed, bool)
+    assert failing == []
+    await post.stands(activity_id, "completed", seat=poller)
+
+
 @requirement("M21", "P1")
 async def test_whoever_pushes_goes_on_after_a_store_that_failed(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     pushing = post.server.server.delivery._pushing

@@ -1,5 +1,6 @@
 """Decisions about messages, each by itself: repetition, room, attempts, the floor of an inbox, what is stored."""
 
+import itertools
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from molecule_core.messages.rules import (
     content_hash,
     contiguous,
     hash_of_parts,
+    joined,
     most_inbound,
     repeated,
     stored_body,
@@ -224,6 +226,16 @@ def test_what_is_stored_is_the_regular_request_with_kind_and_intent() -> None:
 
 
 IDENTITY = ["source", "user_identity_status", "user_id", "email", "username", "name"]
+
+
+@examples(300)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=12))
+def test_stretches_are_joined_to_the_same_numbers_in_as_few_as_there_can_be(made: list[tuple[int, int]]) -> None:
+    stretches = [(floor, floor + count) for floor, count in made]
+    found = joined(stretches)
+    numbers = [seq for floor, last in found for seq in range(floor + 1, last + 1)]
+    assert numbers == sorted({seq for floor, last in stretches for seq in range(floor + 1, last + 1)})
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(found))
 
 
 @requirement("M11", "P3")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from molecule_core.store.sets import GIVEN
 from tests.shape.guards.queries import find_unclear_queries
 from tests.shape.guards.query_names import find_misused_queries
 from tests.shape.guards.sql_in_python import find_sql_in_python
@@ -18,6 +19,12 @@ QUERIES = "src/molecule_core/access/queries.sql"
 
 def test_the_real_queries_are_named_and_described() -> None:
     assert find_unclear_queries(SOURCES) == []
+
+
+def test_no_query_has_the_name_under_which_parameters_of_many_are_given() -> None:
+    files = SOURCES.files(".sql")
+    assert files
+    assert [each.name for each in files if GIVEN in each.read_text().lower()] == []
 
 
 def test_named_and_described_statements_give_no_finding(tmp_path: Path) -> None:

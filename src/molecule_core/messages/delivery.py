@@ -28,6 +28,7 @@ from molecule_core.store.wakeups import Look, Wakeups
 _log = logging.getLogger("molecule.delivery")
 # A wake-up that got lost costs at most so long.
 _LOOK_AGAIN_SECONDS = 5.0
+_SETTLE_AGAIN_SECONDS = 1.0
 # So many agents that are due are lined up together.
 _LINED_UP = 1000
 # One organisation holds at most half of the slots, one agent a quarter: whoever hangs, hangs alone.
@@ -151,8 +152,11 @@ class Delivery:
             taking = (self._pushing.take(*who, room) for who, room in zip(batch, rooms, strict=True))
             found = await asyncio.gather(*taking, return_exceptions=True)
             for (org_id, workspace_id), taken in zip(batch, found, strict=True):
-                if isinstance(taken, BaseException):  # it is due as before; what the others were given must go out
+                if isinstance(taken, BaseException):  # what the others were given must go out
                     _log.warning("mail for an agent could not be claimed now", exc_info=taken)
+                    # It is due as before, but for mail from before its agent was one to push to: that has no date.
+                    self._seen.discard(workspace_id)
+                    self._changes = -1
                     continue
                 for push in taken.pushes:
                     self._start(org_id, push)
@@ -239,8 +243,20 @@ class Delivery:
             raise
         points.reached("push.answered")
         counts = self._remember(push.workspace_id, seat, verdict)
-        await self._pushing.settle(org_id, push, verdict, counts=counts)
+        await self._settle(org_id, push, verdict, counts)
         points.reached("push.settled")
+
+    async def _settle(self, org_id: str, push: Push, verdict: Verdict, counts: bool) -> None:
+        """While the store takes nothing, what the agent has said is kept as long as nobody else may push the message:
+        it would do the same work once more."""
+        until = self._clock.monotonic() + self._limits.push_seconds
+        while True:
+            try:
+                return await self._pushing.settle(org_id, push, verdict, counts=counts)
+            except (StoreUnavailable, ServerBusy):
+                if self._clock.monotonic() >= until:
+                    raise
+                await self._clock.wait(asyncio.get_running_loop().create_future(), _SETTLE_AGAIN_SECONDS)
 
     async def _ask(self, seat: Workspace | None, push: Push) -> Verdict:
         if seat is None or seat.url is None:

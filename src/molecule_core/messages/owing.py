@@ -46,7 +46,7 @@ from molecule_core.messages.obligations import (
 from molecule_core.messages.telling import Telling, Told, Wish
 from molecule_core.messages.ticks import Statement, ticked_one
 from molecule_core.org.model import Workspace
-from molecule_core.store.database import Command, Read, Step, Store, T
+from molecule_core.store.database import Command, Read, Several, Step, Store, T
 from molecule_core.store.timers import TIMERS, timer, timer_at_latest
 from molecule_core.wire.events import MessageOverdue
 
@@ -145,9 +145,14 @@ class Owing:
         """What rises of delegations in such stretches: who has passed one has it, if nobody had it in hand."""
         if not stretches:
             return ()
-        ends = {"floor": min(floor for floor, _ in stretches), "seq": max(seq for _, seq in stretches)}
-        found = yield Read("delegations_passed", {"workspace_id": seat.id, "now": now, **ends})
-        had = [tuple(row) for at, *row in found if any(floor < at <= seq for floor, seq in stretches)]
+        common = {"workspace_id": seat.id, "now": now}
+        found = yield Several(
+            [
+                Read("delegations_passed", {**common, "floor": floor, "seq": seq})
+                for floor, seq in rules.joined(stretches)
+            ]
+        )
+        had = [tuple(row) for rows in found for row in rows]
         return (Handed(seat.id, tuple(had), False, now),) if had else ()
 
     def _watching(

@@ -87,7 +87,8 @@ class DeadLetter(Struct, frozen=True):
 
 class Head(NamedTuple):
     """One of the first messages that a push agent has not handled, in the order `push_head` selects it. `next_at` is 0
-    if no further try is planned; `busy`: it waits because the agent had no time."""
+    if no further try is planned; `busy`: it waits because the agent had no time; `again`: it waits once more, as a dead
+    letter or for a reminder."""
 
     seq: int
     no: int
@@ -98,6 +99,7 @@ class Head(NamedTuple):
     noted_at: int
     id: str = ""
     kind: str | None = None
+    again: bool = False
 
 
 class Room(Struct, frozen=True):

@@ -16,7 +16,7 @@ from molecule_core.ground.limits import Limits
 from molecule_core.messages import attachments, rules, turns
 from molecule_core.messages.facts import Delayed, Returned
 from molecule_core.messages.letters import Letters
-from molecule_core.messages.model import HANDED_OVER, KIND_DECIDED, KIND_DELEGATION, Inbox, Place, Shown
+from molecule_core.messages.model import ACKED, HANDED_OVER, KIND_DECIDED, KIND_DELEGATION, Inbox, Place, Shown
 from molecule_core.messages.obligations import Obligation, not_taken, owes_key
 from molecule_core.messages.outcomes import Outcomes
 from molecule_core.messages.owing import Owing
@@ -27,7 +27,7 @@ from molecule_core.messages.ticks import Statement, ticked
 from molecule_core.org.model import PUSH
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, Decision, Read, Several, Step, Store, WriteSet
-from molecule_core.store.journal import org_key
+from molecule_core.store.journal import answer_key, org_key
 from molecule_core.wire.envelope import with_metadata
 
 # An agent that cannot be served now is looked at again after so long, whatever is heard of it meanwhile.
@@ -85,8 +85,13 @@ class Pushing:
         if not heads:
             return WriteSet(Taken([], None), [("drop_target", target)])
         if ended := (yield from _ended(workspace_id, heads, now)):
-            _, writes = yield from settle(workspace_id, inbox, ended, [], now)
-            return WriteSet(Taken([], now), [*writes, ("wake_target", {"workspace_id": workspace_id, "due": now})])
+            _, writes = yield from settle(workspace_id, inbox, [_place(head) for head in ended], [], now)
+            # Of the end of a delegation all has been told.
+            plain = [head for head in ended if head.kind != KIND_DELEGATION]
+            noted, told = ticked(workspace_id, ACKED, rules.spans(_place(head) for head in plain), now)
+            rings = (org_key(seat.org_id), *(answer_key(head.id) for head in plain)) if plain else ()
+            wake = ("wake_target", {"workspace_id": workspace_id, "due": now})
+            return WriteSet(Taken([], now), [*writes, *noted, wake], told, rings)
         taken, waits_until = turns.takeable(heads, room, now)
         due = room.look_at or min(waits_until or 1 << 62, now + PARKED_SECONDS * SECOND)
         writes = [("set_target", {**target, "due": due})]
@@ -167,18 +172,22 @@ def _heads(workspace_id: str, inbox: Inbox, now: int, count: int) -> Generator[S
     wish = {"workspace_id": workspace_id, "count": count, "now": now}
     again = (yield Read("push_requeued", wish)) if inbox.requeued else []
     fresh = yield Read("push_head", {**wish, "floor": inbox.acked_seq})
-    return sorted(Head(*row) for row in [*again, *fresh])[:count]
+    return sorted([*(Head(*row)._replace(again=True) for row in again), *(Head(*row) for row in fresh)])[:count]
 
 
-def _ended(workspace_id: str, heads: list[Head], now: int) -> Generator[Step, Any, list[Place]]:
-    """Delegations whose push nobody has seen the end of, and that are answered or cancelled since: nobody wants them
-    done once more."""
-    left = [head for head in heads if head.kind == KIND_DELEGATION and head.attempt and head.lease_until <= now]
+def _place(head: Head) -> Place:
+    return Place(head.seq, head.attempt, head.no)
+
+
+def _ended(workspace_id: str, heads: list[Head], now: int) -> Generator[Step, Any, list[Head]]:
+    """Messages whose push nobody has seen the end of, and that are answered or cancelled since: nobody wants them done
+    once more. (Other letters that wait again are taken back where they are answered.)"""
+    over = (head for head in heads if head.attempt and head.lease_until <= now)
+    left = [head for head in over if head.kind == KIND_DELEGATION or not head.again]
     if not left:
         return []
     owed = yield Several([Read("obligation", {"workspace_id": workspace_id, "seq": head.seq}) for head in left])
-    found = [head for head, rows in zip(left, owed, strict=True) if rows and not Obligation(*rows[0]).is_open]
-    return [Place(head.seq, head.attempt, head.no) for head in found]
+    return [head for head, rows in zip(left, owed, strict=True) if rows and not Obligation(*rows[0]).is_open]
 
 
 def _parked(heads: list[Head], room: Room, due: int, now: int) -> list[Delayed]:

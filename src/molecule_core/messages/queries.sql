@@ -715,7 +715,7 @@ WHERE obligations.state = 'open' AND obligations.due_at IS NULL AND obligations.
 
 -- name: delegations_passed
 -- messages of a stretch that carry a delegation and that nobody has handled or has in hand: not handed over before, or given back since
-SELECT a.seq, a.id, CASE WHEN h.attempt > 0 THEN h.attempt ELSE 1 END
+SELECT a.id, CASE WHEN h.attempt > 0 THEN h.attempt ELSE 1 END
 FROM activities a
 LEFT JOIN handouts h ON h.workspace_id = a.workspace_id AND h.seq = a.seq
 LEFT JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq

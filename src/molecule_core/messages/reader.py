@@ -54,6 +54,11 @@ class MessageReader:
         rows = await self._store.rows("place_of_activity", {"id": activity_id, "workspace_id": workspace_id})
         return rows[0][0] if rows else None
 
+    async def is_sent(self, workspace_id: str, message_id: str) -> bool:
+        """Whether a workspace has sent a message under this id: a further one is the same, or is refused."""
+        sent = {"sender": f"workspace:{workspace_id}", "dedupe_key": message_id}
+        return bool(await self._store.rows("find_twin", sent))
+
     async def newest(
         self, workspace_id: str, filters: Filters, count: int, *, wait: float = 0, living: bool = False
     ) -> list[Shown]:

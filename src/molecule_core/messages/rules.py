@@ -138,6 +138,17 @@ def spans(places: Iterable[Place]) -> list[Span]:
     return found
 
 
+def joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same numbers, each behind the first of a pair and up to its second, in as few pairs as there can be."""
+    found: list[tuple[int, int]] = []
+    for floor, seq in sorted(stretches):
+        if found and floor <= found[-1][1]:
+            found[-1] = found[-1][0], max(seq, found[-1][1])
+        else:
+            found.append((floor, seq))
+    return found
+
+
 def pieces(first: int, last: int) -> Iterator[tuple[int, int]]:
     """A range in pieces that are not wider than WIDEST, so that few have to be looked at to find one place."""
     for start in range(first, last + 1, WIDEST):

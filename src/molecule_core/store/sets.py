@@ -7,13 +7,16 @@ from molecule_core.store.queries import Query
 if TYPE_CHECKING:
     import asyncpg
 
+GIVEN = "given_rows"
+"""The parameters, by a name that no query may have for anything of its own (tests/shape): it would take its place."""
+
 
 async def as_set(connection: "asyncpg.Connection", query: Query) -> str:
     """A named query over arrays of its parameters: each row tells by its first column whose it is."""
     types = [each.name for each in (await connection.prepare(query.sql)).get_parameters()]
     arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(types, 1))
-    inner = query.with_places(lambda given: f"k.{given}")
+    inner = query.with_places(lambda given: f"{GIVEN}.{given}")
     # Nothing of this text comes from outside: it is a named query of the package and PostgreSQL's own type names.
     keys = ", ".join((*query.names, "place"))
-    source = f"unnest({arrays}) WITH ORDINALITY AS k({keys})"
-    return " ".join(("SELECT k.place, found.* FROM", source, "CROSS JOIN LATERAL (", inner, ") AS found"))
+    source = f"unnest({arrays}) WITH ORDINALITY AS {GIVEN}({keys})"
+    return " ".join((f"SELECT {GIVEN}.place, found.* FROM", source, "CROSS JOIN LATERAL (", inner, ") AS found"))
