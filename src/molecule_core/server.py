@@ -192,7 +192,7 @@ class Server(Standing):
         self._keys = KeyWriter(store, org, clock=clock, limits=limits)
         rates = Rates(limits, clock)
         catch_up = store.catch_up if store.shared else None
-        leave = Leave(self.approvals.writer, self.approvals.reader, self.delegations, self.delegated, limits=limits)
+        leave = Leave(self.approvals.writer, self.approvals.reader, self.delegations, self.delegated, reader, limits)
         guards = Guards(access_reader, org, self._hosts(), settings.cookie, leave, catch_up)
         self._retention = Retention(
             store,

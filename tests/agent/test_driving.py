@@ -29,7 +29,7 @@ from molecule_core.agent.engines.sampling import Sampler
 from molecule_core.agent.engines.settings import Budget, RunConfig
 from molecule_core.agent.engines.tooling import Call, Toolbox
 from molecule_core.agent.engines.turning import End
-from molecule_core.client.api import ApiError
+from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.ground.clock import SystemClock
 from molecule_core.ground.ids import Ids
 from molecule_core.wire.approvals import Rule
@@ -82,6 +82,7 @@ class Bench:
         self.ran: list[tuple[str, Any, str]] = []
         self.collabs: list[str] = []
         self.leaves: list[str] = []
+        self.lost_uses = 0
         self.tool: Callable[[str], Any] = lambda name: {"ran": name}
         self.asked: list[tuple[str, str, Any]] = []
         self.approval: dict[str, Any] = {}
@@ -124,9 +125,12 @@ class Bench:
         method, path = given
         self.asked.append((method, path.rpartition("/")[2], more.get("body")))
         if path.endswith("/use"):
-            if self.approval.get("used"):
+            key = more["headers"][KEY_HEADER]
+            if self.approval.setdefault("used", key) != key:
                 raise ToolError("used", "approval_used")
-            self.approval["used"] = True
+            if self.lost_uses:
+                self.lost_uses -= 1
+                raise NoAnswer("it was used, and the answer was lost")
             return {}
         if method == "GET" and more.get("query"):
             return {"approvals": [{"action": "call:send_message_to_user", "used_at": self.approval.get("before")}]}
@@ -528,6 +532,15 @@ async def test_an_engine_that_is_ended_says_farewell_to_a_server_that_is_away_bu
     driving.cancel()
     await asyncio.wait([driving], timeout=IN_PROCESS_SECONDS / 2)  # before the bench gives up by itself
     assert driving.cancelled() and bench.ends == []
+
+
+@requirement("AR5", "G6")
+async def test_leave_whose_answer_was_lost_as_it_was_used_is_used_by_that_call_all_the_same() -> None:
+    bench = Bench([SPEAK], "Done.", rules=(STOPS,))
+    bench.lost_uses = 2
+    bench.threads.say("tell them")
+    assert await bench.drive() == End("completed", final="Done.")
+    assert [name for name, _, _ in bench.ran] == ["send_message_to_user"]
 
 
 @requirement("AR5", "G6")

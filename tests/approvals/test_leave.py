@@ -225,3 +225,17 @@ async def test_no_other_shape_of_a_request_leads_round_a_rule(house: House) -> N
     for body in (batch, stream):
         assert (await refused(call(ops, where, body))).status >= 400
     assert [each for each in await house.mail(root) if each["kind"] != "approval_request"] == []
+
+
+@requirement("Q4")
+async def test_a_use_said_again_under_its_key_is_the_same_use_and_under_another_one_refused(
+    house: House,
+) -> None:
+    root, ops = await house.line("Root", "Ops")
+    item = await house.decides(root, await house.asks(ops), "approve")
+    where, body = f"/workspaces/{ops.id}/approvals/{item['approval_id']}/use", {"action_hash": item["action_hash"]}
+    first = await call(ops, where, body, idempotency_key="k-1")
+    assert await call(ops, where, body, idempotency_key="k-1") == first
+    for other in ({"idempotency_key": "k-2"}, {}):
+        assert await code(call(ops, where, body, **other)) == (409, "approval_used")
+    assert await code(call(ops, where, {"action_hash": "other"}, idempotency_key="k-1")) == (409, "approval_changed")

@@ -10,6 +10,7 @@ from molecule_core.edges.leave import Leave, tools_of
 from molecule_core.edges.routes import WORKSPACE, Call
 from tests.approvals.house import House, Item, code
 from tests.approvals.test_leave import ONE_ENGINE, call, message, rule, stopped
+from tests.journeys.patience import refused
 from tests.requirements import requirement
 from tests.running import Seat
 
@@ -66,6 +67,33 @@ async def test_how_work_has_ended_is_said_by_no_message_either(house: House, sta
     assert await call(ops, where, said, item)
     (row,) = await house.person.get(listed)
     assert row["status"] == end
+
+
+@ONE_ENGINE
+@requirement("Q6")
+async def test_a_message_that_is_there_already_needs_no_leave_whatever_has_become_of_work_since(house: House) -> None:
+    root, ops = await house.line("Root", "Ops")
+    await rule(house, ops, "reply", "reply_to_workspace")
+    begun, where = await given(root, ops), f"/workspaces/{root.id}/a2a"
+    await house.mail(ops)
+    ends = message("m-1", "seven")
+    item = await stopped(ops, where, ends)
+    await house.decides(root, item, "approve")
+    first = await call(ops, where, ends, item)
+    (row,) = await house.person.get(f"/workspaces/{root.id}/delegations")
+    assert (row["status"], row["delegation_id"]) == ("completed", begun)
+    for used in (item, None):  # the same again, which ends nothing any more
+        assert await call(ops, where, ends, used) == first
+    reused = await refused(call(ops, where, message("m-1", "eight")))
+    assert (reused.status, reused.problem["error"]["data"][0]["reason"]) == (409, "MESSAGE_ID_REUSED")
+
+    await rule(house, ops, "reply")
+    said = message("m-2", "I am free")
+    first = await call(ops, where, said)
+    await given(root, ops)
+    assert await call(ops, where, said) == first, "said before there was work that it would end"
+    said["params"]["message"]["metadata"] = {"reply_handle": "h"}
+    await stopped(ops, where, said)
 
 
 @ONE_ENGINE

@@ -143,7 +143,7 @@ class Relay:
     async def _relay(self, asked: PermissionRequest) -> None:
         try:
             item = await self._ended(asked, await self._asking(asked))
-            behavior = await self._behavior(item)
+            behavior = await self._behavior(asked, item)
         except ToolError as error:
             _log.warning(
                 "permission %s is not decided on the platform, the host's own dialog stays: %s",
@@ -166,10 +166,8 @@ class Relay:
             "details": {"tool": asked.tool_name, "input_preview": asked.input_preview},
             "source": "relay",
         }
-        headers = key_headers(f"relay:{self._life}:{asked.request_id}")
-        item = approving.item_of(
-            await self._speaks.call("POST", approving.path_of(self._own), body=body, headers=headers)
-        )
+        path = approving.path_of(self._own)
+        item = approving.item_of(await self._speaks.call("POST", path, body=body, headers=self._key(asked)))
         self._asked[asked.request_id] = item
         return item
 
@@ -191,7 +189,10 @@ class Relay:
                 await pause(self._clock, back_off.next())
         return item
 
-    async def _behavior(self, item: approving.Standing) -> str:
+    def _key(self, asked: PermissionRequest) -> dict[str, str]:
+        return key_headers(f"relay:{self._life}:{asked.request_id}")
+
+    async def _behavior(self, asked: PermissionRequest, item: approving.Standing) -> str:
         """What the host is told; empty: nothing. What was approved is used up first, and a host cannot do anything else
         than it has asked for. Raises ToolError if that is not known."""
         if item.status != "approved":
@@ -203,7 +204,8 @@ class Relay:
         back_off, was_tried = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness), False
         while True:
             try:
-                await self._speaks.call("POST", path, body={"action_hash": item.action_hash})
+                used = {"action_hash": item.action_hash}
+                await self._speaks.call("POST", path, body=used, headers=self._key(asked))
                 return ALLOW
             except ToolError as error:
                 _log.warning("approval %s cannot be used: %s", item.approval_id, line(error.text, 300))

@@ -218,9 +218,12 @@ class ApprovalEdge:
         return json_answer(self._reader.item(row))
 
     async def use(self, call: Call) -> Answer:
-        """Right before the action: 200 once, for exactly the action that was approved."""
-        wish = call.read(Use)
-        row = await self._writer.use(await self._own(call), wish.action_hash)
+        """Right before the action: 200 once, for exactly the action that was approved; again for the same use, which
+        has the same Idempotency-Key."""
+        wish, key = call.read(Use), checked_key(call, self._limits)
+        # No client can give a request this name: an approval may be asked for under the same key as it is used.
+        name = None if key is None else f"use/{key}"
+        row = await self._writer.use(await self._own(call), wish.action_hash, name)
         return json_answer(Used(row.id, rfc3339(row.used_at or 0)))
 
     # -- deciding ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Leave for the server's own tools: what a workspace may do only with an approval, by a rule that people have set.
 
 One place for every route that a tool takes, whether the tool is called over HTTP or through an MCP endpoint. Above: the
-app, which asks before each handler. Below: the writers and readers of approvals and of delegations.
+app, which asks before each handler. Below: the writers and readers of approvals and of delegations, and what was sent.
 """
 
 import hashlib
@@ -24,6 +24,7 @@ from molecule_core.ground.errors import MoleculeError, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import ApprovalNeeded
 from molecule_core.ground.text import is_client_id
+from molecule_core.messages.reader import MessageReader
 from molecule_core.messages.rules import declines, may_end_work
 from molecule_core.wire import toolspec
 from molecule_core.wire.approvals import Policy, Rule, plain
@@ -90,13 +91,15 @@ _BEGINNING = 500
 
 class Wanted(NamedTuple):
     """A call that needs leave: by which rule, of which tool, and what is to be done. `key`: what tells its
-    repetitions; `gives`: of a call that gives work, the same as its handler calls it."""
+    repetitions; `gives`: of a call that gives work, the same as its handler calls it; `sends`: of one that sends a
+    message."""
 
     rule: Rule
     tool: str
     details: dict[str, Any]
     key: str | None
     gives: str | None
+    sends: str | None
 
     @property
     def action(self) -> str:
@@ -112,13 +115,14 @@ class Leave:
         reader: ApprovalReader,
         delegations: DelegationWriter,
         delegated: DelegationReader,
-        *,
+        messages: MessageReader,
         limits: Limits,
     ) -> None:
         self._writer = writer
         self._reader = reader
         self._delegations = delegations
         self._delegated = delegated
+        self._messages = messages
         self._sight = Sight(delegated)
         self._limits = limits
 
@@ -140,6 +144,9 @@ class Leave:
         NotFound, ApprovalUsed, ApprovalChanged, NotApproved, InvalidField."""
         wanted = await self._wanted(call)
         if wanted is None:
+            return
+        # Of a message that is there already it does not matter what it was when it came, nor what has become of it.
+        if wanted.sends is not None and await self._messages.is_sent(call.by.id, wanted.sends):
             return
         hashed = rules.action_hash(wanted.action, rules.canonical(wanted.details))
         named = call.header(HEADER)
@@ -187,8 +194,10 @@ class Leave:
             rule = await self._rule(call, tool)
             if rule is not None:
                 what, name = _name(call, body, self._limits)
-                gives = name if _gives_work(call, body) else None
-                return Wanted(rule, tool, details, _key(what, name), gives)
+                gives = name if (is_work := _gives_work(call, body)) else None
+                # By the handle of a message it is answered once, whatever the answer is called.
+                is_message = _place(call.route) == _SEND and not is_work and not _names_handle(_metadata(body))
+                return Wanted(rule, tool, details, _key(what, name), gives, name if is_message else None)
         return None
 
     async def _rule(self, call: Call, tool: str) -> Rule | None:

@@ -22,6 +22,7 @@ from molecule_core.wire.approvals import Rule
 from molecule_core.wire.approvaltypes import RequestArguments
 from molecule_core.wire.speaks import Speaks
 from molecule_core.wire.toolspec import LEAVE, ToolError
+from molecule_core.wire.verbs import key_headers
 
 ACTION = "call:"
 """How the action of a call of a tool begins; the tool's name follows."""
@@ -107,7 +108,9 @@ class Gate:
             return Done(_stopped(call.tool, item), True)
         try:
             path = approving.path_of(self._own, item.approval_id, "use")
-            await self._speaks.call("POST", path, body={"action_hash": item.action_hash})
+            # Asked again because an answer was lost, it is the same use.
+            said, same = {"action_hash": item.action_hash}, key_headers(_key(call))
+            await self._speaks.call("POST", path, body=said, headers=same)
         except ToolError as error:
             if not (again and error.code == _USED):
                 raise
