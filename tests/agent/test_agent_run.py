@@ -89,6 +89,42 @@ async def test_messages_become_turns_of_one_thread_and_each_request_is_its_log_b
         assert thread["tokens_used"] == 3 * 110 and thread["base"]["provenance"]["type"] == "prompt"
 
 
+@requirement("AR4", "Q6")
+async def test_an_answer_that_a_rule_stops_is_given_once_approved_and_told_as_a_failure_if_denied(
+    server: Running, tmp_path: Path
+) -> None:
+    seat, person = await server.seat("Ops"), await server.person("owner")
+    await server.admin.call("PATCH", f"/workspaces/{seat.id}", body={"send_drafts": True})
+    await person.call("PUT", f"/workspaces/{seat.id}/approval-rules", body={"rules": [{"action": "tool:reply"}]})
+    watch = Watcher(seat)
+
+    async def decided(decision: str) -> None:
+        async def asked() -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = (await person.get("/approvals/pending"))["approvals"]
+            return found
+
+        (item,) = await long(asked, bool)
+        where = f"/workspaces/{seat.id}/approvals/{item['approval_id']}/decide"
+        await person.post(where, {"decision": decision, "note": "no"})
+
+    async with endpoint() as at:
+        at.answers = [lambda _: Reply("Three.")]
+        async with living(server, seat, home(tmp_path / "ops", at)):
+            sent = (await person.send(seat.id, "How many?"))["activity_id"]
+            await decided("approve")
+            await long(watch.drafts, lambda found: found.get(sent, ("",))[0] == "answered")
+            await person.send(seat.id, "And now?")
+            await decided("deny")
+
+            async def told() -> list[str]:
+                rows = await seat.api.get(f"/workspaces/{seat.id}/activity", type="error", limit=10)
+                return [row["error_detail"] for row in rows]
+
+            (failure,) = await long(told, bool)
+            assert "its answer was not taken" in failure
+            await long(watch.waiting, lambda count: count == 0)
+
+
 @requirement("AR2", "AR4")
 async def test_a_peers_words_are_data_and_its_task_has_a_thread_of_its_own_and_is_answered(
     server: Running, tmp_path: Path

@@ -105,6 +105,29 @@ async def test_a_workspace_that_sends_drafts_answers_with_what_its_program_print
     assert (await drafts(seat))[sent][0] == "answered"
 
 
+@requirement("G17", "Q6")
+async def test_an_answer_that_a_rule_stops_is_given_once_a_person_has_approved_it(server: Running, state: Path) -> None:
+    seat, person = await server.seat(), await server.person("owner")
+    await server.admin.call("PATCH", f"/workspaces/{seat.id}", body={"send_drafts": True})
+    rules = {"rules": [{"action": "tool:reply"}]}
+    await person.call("PUT", f"/workspaces/{seat.id}/approval-rules", body=rules)
+    sent = (await person.send(seat.id, "tea?"))["activity_id"]
+
+    async def asked() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = (await person.get("/approvals/pending"))["approvals"]
+        return found
+
+    async with bridging(server, seat, state, ECHO):
+        (item,) = await seen(asked, bool)
+        assert (item["tool"], await chat(server, seat)) == ("reply", [])
+        where = f"/workspaces/{seat.id}/approvals/{item['approval_id']}/decide"
+        await person.post(where, {"decision": "approve"})
+        assert await seen(lambda: chat(server, seat), bool) == ["heard tea?"]
+        await seen(lambda: waiting(seat), lambda count: count == 0)
+    assert (await drafts(seat))[sent][0] == "answered"
+    assert await asked() == [] and await failures(seat) == []
+
+
 @requirement("G17", "G20")
 async def test_a_program_that_answers_by_a_tool_leaves_no_draft(server: Running, state: Path) -> None:
     seat, person = await server.seat(), await server.person()

@@ -13,6 +13,7 @@ from molecule_core.agent.bridges.settings import BridgeWishes
 from molecule_core.agent.inbox import Inbox
 from molecule_core.agent.membership import Membership
 from molecule_core.client.api import ApiError, NoAnswer
+from molecule_core.wire.toolspec import LEAVE_HEADER
 from tests.agent.letters import letter
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.journeys.patience import bounded
@@ -34,6 +35,10 @@ class Seat:
         """What comes instead of its next answers."""
         self.unknown = False
         """Its token is another workspace's."""
+        self.leaves: list[str] = []
+        """With which approval each draft came."""
+        self.token = "t-1"
+        self.requests = self
 
     def api(self) -> "Seat":
         return self
@@ -44,6 +49,10 @@ class Seat:
         if self.unknown:
             raise ApiError(404, {"error": "workspace not found", "code": "not_found"})
         return [row for row in self.log if row["activity_type"] == query["type"]]
+
+    async def call(self, method: str, path: str, *, body: Any, headers: dict[str, str] | None) -> Any:
+        self.leaves.append((headers or {}).get(LEAVE_HEADER, ""))
+        return await self.post(path, body)
 
     async def post(self, path: str, body: Any) -> Any:
         if self.strange:
@@ -109,8 +118,16 @@ async def test_a_draft_that_the_server_refuses_for_good_is_let_go_and_one_that_i
 ) -> None:
     bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
     outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
-    for status in (301, 401, 429, 503):
-        seat.fails = [ApiError(status, {"error": "later"})]
+    somebody_elses = (403, "credential_not_accepted")
+    for status, code in (
+        (301, ""),
+        (401, "invalid_token"),
+        (403, ""),
+        somebody_elses,
+        (429, "chain_frozen"),
+        (503, ""),
+    ):
+        seat.fails = [ApiError(status, {"error": "later", "code": code})]
         with pytest.raises(ApiError):
             await bridge.tell(outbox.outcomes[0])
         assert (len(outbox.outcomes), seat.handled) == (1, [])
@@ -121,7 +138,96 @@ async def test_a_draft_that_the_server_refuses_for_good_is_let_go_and_one_that_i
     assert (len(outbox.outcomes), seat.handled) == (1, [])
     seat.fails, seat.unknown = [missing], False
     await bridge.tell(outbox.outcomes[0])
-    assert (outbox.outcomes, seat.handled) == ([], [("m-1", 1)])
+    assert seat.handled == [("m-1", 1)]
+
+
+@requirement("G17")
+@pytest.mark.parametrize("code", ["talk_to_user_disabled", "may_not_talk", "chain_ended"])
+async def test_an_answer_that_may_not_be_given_is_let_go_and_stands_in_the_log_as_a_failure(
+    seat: Seat, clock: FakeClock, tmp_path: Path, code: str
+) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
+    seat.fails = [ApiError(403, {"error": "you may not", "code": code})]
+    await bridge.tell(outbox.outcomes[0])
+    await bridge.flush()
+    assert outbox.outcomes == []
+    assert [row["error_detail"] for row in seat.log] == ["its answer was not taken (403: you may not)"]
+
+
+def ruling(code: str, status: str, **more: Any) -> ApiError:
+    """A refusal for want of an approval, which stands so."""
+    holder = {"kind": "person", "workspace_id": None, "name": "Ann"}
+    item: dict[str, Any] = {
+        "approval_id": "a-1",
+        "workspace_id": "w-1",
+        "action": "tool:reply",
+        "details": {},
+        "proposed": {},
+    }
+    item |= {"edited": None, "status": status, "action_hash": "h", "revision": 1, "expires_at": "", "holder": holder}
+    return ApiError(403, {"error": "no", "code": code, "approval": {**item, "seq": 1, "decided": None, **more}})
+
+
+@requirement("G17", "Q6")
+@pytest.mark.parametrize(
+    ("then", "told"),
+    [
+        ([], []),
+        ([ApiError(409, {"error": "used", "code": "approval_used"})], []),  # by this text, whose answer was lost
+        ([ruling("not_approved", "denied")], ["its answer was not taken (403: no)"]),
+        ([ruling("not_approved", "expired")], ["its answer was not taken (403: no)"]),
+    ],
+)
+async def test_an_answer_that_needs_leave_waits_for_it_and_is_given_with_it(
+    seat: Seat, clock: FakeClock, tmp_path: Path, then: list[ApiError], told: list[str]
+) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
+    waiting = ruling("not_approved", "pending")
+    seat.fails = [*then, NoAnswer("lost"), waiting, waiting, ruling("approval_needed", "pending")]
+    for _ in range(4):
+        await bridge.flush()
+        assert (len(outbox.outcomes), seat.handled) == (1, [])
+    for _ in range(2):
+        await bridge.flush()
+    assert seat.leaves == ["", "a-1", "a-1", "a-1", "a-1"]
+    assert ([row["error_detail"] for row in seat.log], outbox.outcomes) == (told, [])
+
+
+@requirement("G17")
+async def test_what_is_refused_for_now_holds_up_no_answer_to_another_message(
+    seat: Seat, clock: FakeClock, tmp_path: Path
+) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    for number in (1, 2):
+        outbox.put(Outcome(activity_id=f"m-{number}", kind="said", run=1, text="hello", attempt=1))
+    seat.fails = [ApiError(429, {"error": "stopped", "code": "chain_frozen"})]
+    running = asyncio.create_task(bridge.run())
+    await settle()
+    assert ([each.activity_id for each in outbox.outcomes], seat.handled) == (["m-1"], [("m-2", 1)])
+    await clock.advance(30.0)
+    assert (outbox.outcomes, seat.handled) == ([], [("m-2", 1), ("m-1", 1)])
+    running.cancel()
+    await asyncio.wait([running])
+
+
+@requirement("G17")
+async def test_an_answer_refused_under_a_token_that_was_replaced_meanwhile_is_given_again(
+    seat: Seat, clock: FakeClock, tmp_path: Path
+) -> None:
+    bridge, outbox = bridge_of(tmp_path, seat, Inbox(), clock)
+    outbox.put(Outcome(activity_id="m-1", kind="said", run=1, text="hello", attempt=1))
+
+    async def refused(path: str, body: Any) -> Any:
+        seat.token = "t-2"
+        raise ApiError(404, {"error": "workspace not found", "code": "not_found"})
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(seat, "post", refused)
+        with pytest.raises(ApiError):
+            await bridge.tell(outbox.outcomes[0])
+    assert (len(outbox.outcomes), seat.handled) == (1, [])
 
 
 @requirement("G17")

@@ -12,6 +12,8 @@ from molecule_core.ground.clock import Clock
 _log = logging.getLogger("molecule.agent")
 _UNAUTHORIZED, _FORBIDDEN, _UNKNOWN = 401, 403, 404
 _NOT_FOUND = "not_found"
+# Said of whoever asks: a token that is nobody's, or that of a person or the admin, where a workspace's is wanted.
+_OF_CALLER = frozenset({"credential_not_accepted", "invalid_caller", "role_too_low"})
 # Told at once, loudly at the third, then now and then: a seat without a credential may stay so for days.
 _LOUD, _EVERY = 3, 20
 # Whoever replaces a token writes its file in the same breath: one that is refused for so long is refused for good.
@@ -24,6 +26,12 @@ def is_of_token(error: ApiError) -> bool:
     there is no such seat; a page of somebody else may say 404 too, but has no code of ours."""
     unknown = error.status == _UNKNOWN and error.code == _NOT_FOUND
     return unknown or error.status in (_UNAUTHORIZED, _FORBIDDEN)
+
+
+def is_about_caller(error: ApiError) -> bool:
+    """Whether a call is refused for the token that it was made with, and not for what it asks: under another one the
+    same may be taken."""
+    return error.status == _UNAUTHORIZED or (error.status == _FORBIDDEN and error.code in _OF_CALLER)
 
 
 def in_words(error: ApiError, whose: str = "its") -> str:

@@ -8,9 +8,10 @@ Above: main. Below: turns, outbox, letters, the membership that reads the mail.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
-from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.bridges.letters import facts_of, letter
@@ -18,9 +19,10 @@ from molecule_core.agent.bridges.outbox import Outbox, Outcome
 from molecule_core.agent.bridges.settings import BridgeWishes
 from molecule_core.agent.bridges.turns import Ended
 from molecule_core.agent.cursors import Fenced
+from molecule_core.agent.drafts import Drafts, waits
 from molecule_core.agent.inbox import Entry, Inbox, Key
 from molecule_core.agent.membership import Membership
-from molecule_core.agent.refusals import is_about_seat
+from molecule_core.agent.refusals import is_about_caller, is_about_seat
 from molecule_core.agent.waiting import pause
 from molecule_core.client.api import ApiError, NoAnswer, member, shaped
 from molecule_core.ground.clock import Clock
@@ -28,8 +30,9 @@ from molecule_core.ground.ids import Randomness
 
 _log = logging.getLogger("molecule.bridge")
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
-# What a server may think better of beside what passes by itself: a credential that is being replaced.
-_AGAIN = (401, 403)
+# A page of whoever stands before the server has no code of ours.
+_FORBIDDEN = 403
+_TROUBLE = 500
 _LOOK_SECONDS = 0.2
 _ENDS = {"failed": "failed", "interrupted": "was interrupted"}
 # Rows of the own log that are looked through for a report that may have arrived.
@@ -69,6 +72,7 @@ class Bridge:
         self._randomness = randomness
         self._wishes = wishes
         self._preamble = preamble
+        self._drafts = Drafts(seat)
         self._busy: set[Key] = set()
         self._news = asyncio.Event()
 
@@ -146,7 +150,8 @@ class Bridge:
     # -- what the server is told ---------------------------------------------------------------------------------------
 
     async def _post(self) -> None:
-        """Tells the server what is in the outbox, in order, until each is known there."""
+        """Tells the server what is in the outbox until each is known there. One that is refused for now, as in a chain
+        that waits for a person, holds up only what else there is of its message."""
         back_off = BackOff(_FIRST_WAIT, _LONGEST_WAIT, self._randomness)
         while True:
             self._news.clear()
@@ -154,41 +159,64 @@ class Bridge:
             if not outcomes:
                 await self._news.wait()
                 continue
-            try:
-                await self.tell(outcomes[0])
+            if await self._all_told(outcomes):
                 back_off.reset()
+            else:
+                await self._clock.wait(self._news.wait(), back_off.next())
+
+    async def _all_told(self, outcomes: Sequence[Outcome]) -> bool:
+        """Tells each once."""
+        left: set[str] = set()
+        for outcome in outcomes:
+            if outcome.activity_id in left:
+                continue
+            try:
+                await self.tell(outcome)
             except (NoAnswer, ApiError) as error:
-                _log.warning("what became of message %s cannot be told yet: %s", outcomes[0].activity_id, error)
-                await pause(self._clock, back_off.next())
+                _log.warning("what became of message %s cannot be told yet: %s", outcome.activity_id, error)
+                left.add(outcome.activity_id)
+                if isinstance(error, NoAnswer) or error.status >= _TROUBLE:
+                    break  # the others would fare no better
+        return not left
 
     async def flush(self) -> None:
-        """Tells what is left, once. Raises ApiError, NoAnswer."""
-        for outcome in self._outbox.outcomes:
-            await self.tell(outcome)
+        """Tells what is left, once."""
+        await self._all_told(self._outbox.outcomes)
 
     async def tell(self, outcome: Outcome) -> None:
-        """One outcome. Raises ApiError and NoAnswer where it is to be told again."""
+        """One outcome; an answer that the server does not take is told as a failure. Raises ApiError and NoAnswer where
+        it is to be told again."""
+        token = self._seat.requests.token
         try:
             if outcome.kind != "said":
                 await self._report(outcome)
             elif outcome.text:
                 await self._draft(outcome)
         except ApiError as error:
-            seat = self._seat
-            if error.passes or error.status in _AGAIN or await is_about_seat(error, seat.api(), seat.id):
+            if await self._is_for_now(error, token):
                 raise
             _log.warning("the server does not take what became of message %s: %s", outcome.activity_id, error)
+            if outcome.kind == "said":
+                self._outbox.put(replace(outcome, kind="failed", text=f"its answer was not taken ({error})"))
         if outcome.kind != "interrupted":
             await self._settle(outcome)
         self._outbox.told(outcome)
+
+    async def _is_for_now(self, error: ApiError, token: str) -> bool:
+        """Whether the same may be taken another time: what passes by itself, what waits for leave, and a token that is
+        being replaced (or was, since the call was made with `token`)."""
+        seat = self._seat
+        unknown = error.status == _FORBIDDEN and not error.code
+        if error.passes or unknown or waits(error) or is_about_caller(error) or token != seat.requests.token:
+            return True
+        return await is_about_seat(error, seat.api(), seat.id)
 
     async def _draft(self, outcome: Outcome) -> None:
         """The final text. One that was posted twice is kept once, and sent once."""
         if not outcome.request:
             _log.info("message %s wants no answer; what the program said is left out", outcome.activity_id)
             return
-        path = f"/workspaces/{self._seat.id}/messages/{quote(outcome.activity_id, safe='')}/draft"
-        state = member(await self._seat.api().post(path, {"text": outcome.text}), "state", str)
+        state = await self._drafts.post(outcome.activity_id, outcome.text)
         _log.info("message %s: %s", outcome.activity_id, state)
 
     async def _report(self, outcome: Outcome) -> None:

@@ -9,9 +9,9 @@ import asyncio
 import logging
 from collections import OrderedDict
 from typing import Any
-from urllib.parse import quote
 
 from molecule_core.agent.cursors import Fenced
+from molecule_core.agent.drafts import Drafts, waits
 from molecule_core.agent.engines import words
 from molecule_core.agent.engines.conversations import DECIDED, Conversations, conversation_of, errand_of
 from molecule_core.agent.engines.decisions import Decisions
@@ -59,6 +59,7 @@ class Mailroom:
         self._patience = patience
         self._settings = settings
         self._most = most_tokens
+        self._drafts = Drafts(seat)
         self._busy: dict[Key, asyncio.Task[None]] = {}
         self._ends: dict[str, asyncio.Future[End]] = {}
         self._known: OrderedDict[str, End] = OrderedDict()
@@ -182,14 +183,21 @@ class Mailroom:
         if end.status != "completed":
             await self._report(message, end.error or "the turn was interrupted")
         elif end.final and end.final.strip() and message.intent == "request":
-            path = f"/workspaces/{self._seat.id}/messages/{quote(message.activity_id, safe='')}/draft"
-            text = visible(end.final).strip()
             try:
-                await self._patience.answer(lambda: self._posted(path, {"text": text}, "state"))
+                await self._draft(message.activity_id, visible(end.final).strip())
             except ApiError as error:
-                _log.warning(
-                    "the server does not take the answer to %s: %s", message.activity_id, line(str(error), 300)
-                )
+                await self._report(message, f"its answer was not taken: {line(str(error), 300)}")
+
+    async def _draft(self, activity_id: str, text: str) -> None:
+        """What a rule stops waits for who decides. Raises ApiError."""
+        while True:
+            try:
+                await self._patience.answer(lambda: self._drafts.post(activity_id, text))
+                return
+            except ApiError as error:
+                if not waits(error):
+                    raise
+            await self._patience.pause(_LOOK_SECONDS)
 
     async def _report(self, message: InboxMessage, why: str) -> None:
         entry = {
@@ -202,13 +210,13 @@ class Mailroom:
         }
         try:
             path = f"/workspaces/{self._seat.id}/activity"
-            await self._patience.answer(lambda: self._posted(path, entry, "status"))
+            await self._patience.answer(lambda: self._logged(path, entry))
         except ApiError as error:
             _log.warning("the server does not take what became of %s: %s", message.activity_id, line(str(error), 300))
 
-    async def _posted(self, path: str, body: dict[str, Any], answered: str) -> None:
-        """Raises ApiError, and NoAnswer if the answer has no such member."""
-        member(await self._seat.api().post(path, body), answered, str)
+    async def _logged(self, path: str, entry: dict[str, Any]) -> None:
+        """Raises ApiError, NoAnswer."""
+        member(await self._seat.api().post(path, entry), "status", str)
 
     async def _settle(self, entry: Entry) -> None:
         """The message is handled; the membership tells the server, later if not now."""
