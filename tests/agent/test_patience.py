@@ -17,7 +17,14 @@ def refusal(status: int, code: str = "") -> ApiError:
 
 
 @requirement("G6", "AR3")
-@pytest.mark.parametrize("trouble", [NoAnswer("away"), refusal(401), refusal(429), refusal(500), refusal(503)])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        NoAnswer("away"),
+        *(refusal(status) for status in (401, 429, 500, 503)),
+        *(refusal(403, code) for code in ("credential_not_accepted", "invalid_caller", "role_too_low")),
+    ],
+)
 async def test_what_passes_is_asked_again_later_and_later_until_there_is_an_answer(
     trouble: Exception, clock: FakeClock
 ) -> None:
@@ -39,7 +46,9 @@ async def test_what_passes_is_asked_again_later_and_later_until_there_is_an_answ
 
 
 @requirement("AR3")
-@pytest.mark.parametrize("final", [refusal(400), refusal(403), refusal(404), refusal(409), refusal(410)])
+@pytest.mark.parametrize(
+    "final", [refusal(400), refusal(403), refusal(403, "approval_needed"), refusal(404), refusal(409), refusal(410)]
+)
 async def test_what_waiting_does_not_end_is_raised_at_once(final: ApiError, clock: FakeClock) -> None:
     async def call() -> None:
         raise final

@@ -166,3 +166,27 @@ async def test_what_is_not_found_is_about_the_seat_unless_the_server_knows_the_s
     server.refuses["/activity/ack"] = NOT_FOUND
     await acks.confirm(api, "m-1")
     assert acks.is_pending("m-1") is (trouble is not None)
+
+
+@requirement("G10", "P1")
+async def test_a_disk_that_takes_nothing_stops_no_mail(
+    clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = StandIn(clock, "w")
+    async with alive(tmp_path, clock, server) as life:
+        await clock.advance(1)
+
+        def full(self: CursorFile, remembered: Any) -> None:
+            raise OSError("No space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(CursorFile, "save", full)
+            server.put("m-1")
+            await clock.advance(60)
+            seat = life.seats["w"]
+            assert (seat.state, [each.message.activity_id for each in life.inbox.entries()]) == ("leading", ["m-1"])
+            (entry,) = life.inbox.entries()
+            assert await seat.handle("m-1", entry.message.attempt)
+            await clock.advance(60)
+        assert (server.open_ids, list(life.inbox.entries())) == ([], [])
+        assert [each.levelname for each in caplog.records if "cannot be kept" in each.message] == ["ERROR"]

@@ -27,6 +27,7 @@ class Acks:
         self._file = file
         self._known = Remembered()
         self._places: dict[str, int] = {}
+        self._unsaved = False
 
     def begin(self, fence: int) -> Remembered:
         """Takes over from whoever led before; what they left is returned."""
@@ -47,8 +48,7 @@ class Acks:
 
     def hold(self, attempts: dict[str, int], places: dict[str, int], again: Collection[str] = ()) -> None:
         """Messages were taken from the server: their attempts and their numbers; `again`: those that are handled, which
-        is on the disk at once for all, or the next process would give back what it finds held. Raises Fenced, OSError.
-        """
+        is on the disk at once for all, or the next process would give back what it finds held. Raises Fenced."""
         for id_, attempt in attempts.items():
             self._note(id_, attempt, is_handled=id_ in again)
         self._places.update(places)
@@ -70,7 +70,7 @@ class Acks:
         return {id_: attempt for id_, attempt in self._known.held.items() if id_ not in here}
 
     def released(self, ids: dict[str, int]) -> None:
-        """The server has them back. Raises Fenced, OSError."""
+        """The server has them back. Raises Fenced."""
         for id_ in ids:
             self._known.held.pop(id_, None)
         self._save()
@@ -80,7 +80,7 @@ class Acks:
         return self._file.take_notes()
 
     def handled(self, activity_id: str, attempt: int) -> None:
-        """A message is handled: that is on the disk before the server hears it. Raises Fenced, OSError."""
+        """A message is handled: that is on the disk before the server hears it. Raises Fenced."""
         self._note(activity_id, attempt, is_handled=True)
         self._save()
 
@@ -121,7 +121,16 @@ class Acks:
                 del self._places[id_]
 
     def _save(self) -> None:
-        self._file.save(self._known)
+        """A disk that takes nothing stops no mail: without the file a message may be shown once more, after a kill.
+        Raises Fenced."""
+        try:
+            self._file.save(self._known)
+        except OSError as error:
+            if not self._unsaved:
+                _log.error("workspace %s: what is handled cannot be kept on the disk (%s)", self._id, error)
+            self._unsaved = True
+        else:
+            self._unsaved = False
 
 
 async def acknowledge(api: Api, workspace_id: str, activity_id: str, attempt: int) -> int:

@@ -36,6 +36,11 @@ class Entry(Struct):
     push_at: float = 0.0
 
     @property
+    def is_known(self) -> bool:
+        """Whether the model may have seen it."""
+        return self.shown or self.pushes > 0
+
+    @property
     def key(self) -> Key:
         """What tells it from all others."""
         return (self.message.arrival_workspace_id, self.message.activity_id)

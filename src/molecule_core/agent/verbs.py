@@ -18,6 +18,7 @@ from molecule_core.agent.cursors import Fenced
 from molecule_core.agent.inbox import Entry, Inbox
 from molecule_core.agent.membership import Membership
 from molecule_core.agent.neutral import line
+from molecule_core.agent.refusals import is_about_caller
 from molecule_core.agent.seats import Seats
 from molecule_core.agent.speaking import Speaker
 from molecule_core.client.api import ApiError, NoAnswer
@@ -133,7 +134,7 @@ class Verbs:
         self.look()
         seats = [(each.id, self.speaker(each)) for each in self._seats]
         told = delegating.progress_of(calling.progress, calling.meta)
-        seen = [each.message for each in self._inbox.entries() if each.shown or each.pushes]
+        seen = [each.message for each in self._inbox.entries() if each.is_known]
         call, shown = verbs.call_name(calling.meta), approving.shown_in(seen, asked)
         try:
             thread = verbs.thread_name(calling.meta)
@@ -181,7 +182,9 @@ class Verbs:
             if seat.state == "following" and asked.workspace_id in ("", seat.id):
                 try:
                     await seat.handle_for_leader(asked.activity_id, asked.attempt)
-                except ApiError:
+                except ApiError as error:
+                    if error.passes or is_about_caller(error):
+                        raise
                     continue
                 except NoAnswer as error:
                     raise ToolError(f"the server did not answer ({line(str(error))}); call again", NO_ANSWER) from None
@@ -221,7 +224,7 @@ class Verbs:
         seat = self._seats.meant(target.workspace_id, "workspace_id")
         open_ones = [each for each in self._inbox.entries() if each.origin == replies.origin(seat.id, target.peer_id)]
         entry = target.entry
-        if entry is None and not asked.activity_id and len(open_ones) == 1:
+        if entry is None and not asked.activity_id and len(open_ones) == 1 and open_ones[0].is_known:
             entry = open_ones[0]  # the only one that this can be the answer to
         given = self._completed(asked, seat, target, entry)
         told = await verbs.reply(self.speaker(seat), seat.id, given, self._key(given, calling), fits=fits)

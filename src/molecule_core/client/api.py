@@ -12,7 +12,8 @@ _PATIENCE_SECONDS = 60.0
 _DATA = "data: "
 # Shorter than a server keeps a connection without a request (75 s), so that it does not hang up on a question.
 _KEPT_SECONDS = 30.0
-_TOO_MANY = 429
+# Too slow (which says: again), at a server that does not serve this name (now), too early, too much at once.
+_FOR_NOW = (408, 421, 425, 429)
 # An address that is none, though it looked like one, is a server that is not there.
 _UNREACHED = (httpx2.TransportError, httpx2.InvalidURL)
 # Of an address that others chose as much as a person needs to know the place again.
@@ -37,9 +38,10 @@ class ApiError(Exception):
 
     @property
     def passes(self) -> bool:
-        """Whether the same may be taken another time: what was too much at once, trouble of the server's own, and a
-        redirect or a page, which are no word of the server on what was asked."""
-        return self.status == _TOO_MANY or not httpx2.codes.is_client_error(self.status)
+        """Whether the same may be taken another time: what was too much at once, too slow, too early or meant for
+        another server, trouble of the server's own, and a redirect or a page, which are no word of the server on what
+        was asked."""
+        return self.status in _FOR_NOW or not httpx2.codes.is_client_error(self.status)
 
 
 class NoAnswer(Exception):

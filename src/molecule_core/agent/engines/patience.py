@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from molecule_core.agent.backoff import BackOff
 from molecule_core.agent.neutral import line
+from molecule_core.agent.refusals import is_about_caller
 from molecule_core.agent.speaking import refusal
 from molecule_core.agent.waiting import cancelled, pause
 from molecule_core.client.api import ApiError, NoAnswer
@@ -22,7 +23,6 @@ T = TypeVar("T")
 # As long as the seats have for theirs: a server that is away must not hold up the end of the process.
 _FAREWELL_SECONDS = 2.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 30.0
-_UNAUTHORIZED = 401
 Judges = Callable[[ApiError], Awaitable[bool]]
 LIMIT = "thread_limit"
 _PASSING = "thread_queue"
@@ -46,9 +46,9 @@ class Patience:
         self._about_seat = about_seat
 
     async def passes(self, error: ApiError) -> bool:
-        """Whether the same may be answered later. A token that is not taken, or is another workspace's, may have been
+        """Whether the same may be answered later. A token that is not taken, or is somebody else's, may have been
         replaced: the membership reads the new one, and ends the agent if there is none."""
-        return error.status == _UNAUTHORIZED or error.passes or await self._about_seat(error)
+        return error.passes or is_about_caller(error) or await self._about_seat(error)
 
     async def answer(self, call: Callable[[], Awaitable[T]]) -> T:
         """The answer, however long it takes. Raises ApiError for a refusal that waiting does not end."""
