@@ -1,4 +1,4 @@
-"""An agent in fifty lines: takes its seat, waits for messages, answers each, and says that it is handled.
+"""An agent in seventy lines: takes its seat, waits for messages, answers those that ask, and says that each is handled.
 
 Needs nothing but Python. Configuration: MOLECULE_URL, MOLECULE_WORKSPACE_ID, MOLECULE_WORKSPACE_TOKEN.
 """
@@ -16,6 +16,10 @@ SEAT = os.environ["MOLECULE_WORKSPACE_ID"]
 TOKEN = os.environ["MOLECULE_WORKSPACE_TOKEN"]
 
 
+class Refused(Exception):
+    """The server says no, and would say so again."""
+
+
 def call(path: str, body: object = None, key: str | None = None) -> Any:
     """One request; on a lost connection the same again, which is safe: the key makes the server do it once."""
     headers = {"Authorization": f"Bearer {TOKEN}"} | ({"Idempotency-Key": key} if key else {})
@@ -26,7 +30,9 @@ def call(path: str, body: object = None, key: str | None = None) -> Any:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             if error.code < 500:
-                sys.exit(f"{path}: {json.load(error)['error']}")
+                problem = json.load(error)
+                if problem.get("code") != "rate_limited":
+                    raise Refused(f"{path}: {problem['error']}") from None
         except OSError as error:
             print(f"{path}: {error}; again in a second", flush=True)
         time.sleep(1)
@@ -40,18 +46,31 @@ def handle(row: dict[str, Any]) -> str:
 
 def answer(row: dict[str, Any]) -> None:
     """As the message itself says: its handle leads to whoever asked. On a server that gives none, to the person."""
+    if row["intent"] != "request":  # a result, or news: two agents that answer these would never end
+        return
     told = row.get("instructions") or {}
-    if "reply_handle" in told:
-        call(f"/workspaces/{SEAT}/reply", {"handle": told["reply_handle"], "text": handle(row)})
-    else:
-        call(f"/workspaces/{SEAT}/notify", {"message": handle(row)}, key=f"answer-{row['id']}")
+    try:
+        if "reply_handle" in told:
+            call(f"/workspaces/{SEAT}/reply", {"handle": told["reply_handle"], "text": handle(row)})
+        else:
+            call(f"/workspaces/{SEAT}/notify", {"message": handle(row)}, key=f"answer-{row['id']}")
+    except Refused as error:  # whoever asked may be gone by now; that is no reason to do nothing else any more
+        print(f"not answered: {error}", flush=True)
 
 
-call("/registry/register", {"id": SEAT, "delivery_mode": "poll", "agent_card": {"name": "Echo"}})
-print("seated; waiting for messages", flush=True)
-while True:
-    for row in call(f"/workspaces/{SEAT}/activity?claim=60&wait=25&include=instructions"):
-        answer(row)
-        call(f"/workspaces/{SEAT}/activity/ack", {"activity_id": row["id"], "attempt": row["attempt"]})
-        print(f"answered {row['id']} (attempt {row['attempt']})", flush=True)
-    call("/registry/heartbeat", {"workspace_id": SEAT})
+def main() -> None:
+    """Works until it is ended, or its token is refused."""
+    call("/registry/register", {"id": SEAT, "delivery_mode": "poll", "agent_card": {"name": "Echo"}})
+    print("seated; waiting for messages", flush=True)
+    while True:
+        for row in call(f"/workspaces/{SEAT}/activity?claim=60&wait=25&include=instructions"):
+            answer(row)
+            call(f"/workspaces/{SEAT}/activity/ack", {"activity_id": row["id"], "attempt": row["attempt"]})
+            print(f"handled {row['id']} (attempt {row['attempt']})", flush=True)
+        call("/registry/heartbeat", {"workspace_id": SEAT})
+
+
+try:
+    main()
+except Refused as error:
+    sys.exit(str(error))
