@@ -170,3 +170,32 @@ test("what was changed and not saved goes when its person logs out or somebody e
   await app.logOut();
   expect([app.door.get(), unsaved()]).toEqual([{ kind: "out", problem: null }, []]);
 });
+
+test("whoever logs out takes what was not saved along, also if the live channel tells of it before the command is answered", async () => {
+  browser.cookie = "ada";
+  const app = await browser.tab();
+  app.unsaved.put("org ada support", { parts: {} as Parts, from: 1 });
+  let answer: () => void = () => undefined;
+  const desk = deskOf(app) as Desk;
+  vi.spyOn(desk.api, "logOut").mockReturnValue(new Promise((done) => (answer = () => done({}))));
+  const left = app.logOut();
+  app["leave"]();
+  answer();
+  await left;
+  expect([app.door.get(), [...app.unsaved.all.get().keys()]]).toEqual([{ kind: "out", problem: null }, []]);
+});
+
+test("what one person had in hand goes out under nobody else's session", async () => {
+  browser.cookie = "ada";
+  browser.links.set("bobs", "bob");
+  const app = await browser.tab();
+  const desk = deskOf(app) as Desk;
+  let bring: () => void = () => undefined;
+  vi.spyOn(desk.uploads, "send").mockReturnValue(new Promise((done) => (bring = () => done([]))));
+  const sent = desk.write("lead", "Here is the plan");
+  await paste(app, "bobs");
+  bring();
+  await sent;
+  expect(browser.asked.filter((path) => path.includes("lead"))).toEqual([]);
+  expect(desk.outbox.entries.get().map(({ text, state, again }) => [text, state, again])).toEqual([["Here is the plan", "not_sent", true]]);
+});

@@ -28,6 +28,7 @@ export class App {
   readonly unsaved = new Unsaved<TemplateDraft>();
   readonly router: Router;
   private readonly vault: Vault;
+  /** For whoever is not in yet. */
   private readonly api: Api;
   private leaving = false;
   /** Of a link that has been opened and not yet answered: it is out of the address bar, and may still be good. */
@@ -38,7 +39,7 @@ export class App {
     this.vault = vault;
     this.router = router;
     this.settings = settingsStore(vault);
-    this.api = new Api(() => this.leave());
+    this.api = new Api(() => undefined);
     window.addEventListener("storage", () => this.settings.reread());
     // A link pasted into the address bar of an open page loads nothing anew.
     window.addEventListener("hashchange", () => void (CODE.test(location.hash) && this.enter()));
@@ -77,7 +78,6 @@ export class App {
     this.leaving = true; // the live channel says that the session ended before the command is answered
     try {
       await door.desk.logOut();
-      this.unsaved.retain(() => false);
       this.leave();
     } finally {
       this.leaving = false;
@@ -105,7 +105,7 @@ export class App {
   private open(session: Session): void {
     const desk = new Desk({
       session,
-      api: this.api,
+      api: new Api(() => this.leave()),
       vault: this.vault,
       onLogOut: () => this.leave(),
       onOther: () => void this.enter(),
@@ -119,6 +119,7 @@ export class App {
 
   private leave(): void {
     if (this.door.get().kind !== "in") return;
+    if (this.leaving) this.unsaved.retain(() => false);
     this.shut({ kind: "out", problem: this.leaving ? null : "Your session has ended." });
   }
 

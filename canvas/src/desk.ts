@@ -1,7 +1,7 @@
 /** What a logged-in person works at: the state, the live channel, and the commands. Above it are views, below it the pure
  * state and the server. */
 
-import { Api, NoAnswer, Refusal, wordsOf } from "./live/api";
+import { Api, NoAnswer, Refusal, wordsOf, type Connection as Seated } from "./live/api";
 import { Approving } from "./live/approving";
 import { Connection } from "./live/connection";
 import { newId } from "./live/ids";
@@ -26,6 +26,7 @@ import { applySnapshot } from "./state/snapshot";
 import { createStore, type Store } from "./state/store";
 import { Uploads } from "./state/uploads";
 import type { Undo } from "./state/undo";
+import { askBeforeLoss } from "./state/unsaved";
 import type { Vault } from "./state/vault";
 import { withRead, withReply } from "./state/working";
 import { nameText, type UploadLimits } from "./text/files";
@@ -37,6 +38,7 @@ const LARGE_MS = 250;
 
 interface DeskParts {
   session: Session;
+  /** Closed with the desk: what it has in hand goes out under no other session. */
   api: Api;
   vault: Vault;
   /** The session is over. */
@@ -61,6 +63,8 @@ export class Desk {
   readonly templateChanges: Store<number> = createStore(0);
   /** What came last about threads; nothing: some may have been missed. Views of threads read and keep what they show. */
   readonly threadNews: Store<readonly EventFrame[]> = createStore<readonly EventFrame[]>([]);
+  /** The seat that was made last, with its token until that is hidden: nothing tells it twice. */
+  readonly made: Store<Seated | null> = createStore<Seated | null>(null);
   readonly undo: Store<Undo | null> = createStore<Undo | null>(null);
   /** Counts, by workspace, how often its prompt was put together anew; by "", how often that can have been missed. */
   readonly promptBuilds: Store<ReadonlyMap<string, number>> = createStore<ReadonlyMap<string, number>>(new Map());
@@ -95,9 +99,10 @@ export class Desk {
     this.owner = `${owner.org}/${owner.user}`;
     this.uploads = new Uploads((workspaceId, file, watch) => api.upload(workspaceId, file, watch));
     this.outbox = new Outbox(vault, owner, (entry) => this.deliver(entry));
-    this.drafts = new Drafts(vault, owner);
+    this.drafts = new Drafts(vault, owner, () => Date.now());
     this.folds = foldsStore(vault, owner);
     this.seen = seenStore(vault, owner);
+    askBeforeLoss(this.made, (made) => (made?.token ?? "") !== "");
     this.marks = new ReadMarks((workspaceId, seq) => this.api.markRead(workspaceId, seq));
     this.pages = new Pages({ api, data: this.data, onRead: (lines) => this.settle(lines) });
     this.missedWork = new MissedWork(api, session.org.id, this.data);
@@ -131,6 +136,8 @@ export class Desk {
     this.stuck.stop();
     this.approving.stop();
     this.tabs.close();
+    this.api.close();
+    this.made.set(null);
   }
 
   get maySend(): boolean {

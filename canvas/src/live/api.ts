@@ -63,9 +63,15 @@ type Given = Pick<Delegation, "id" | "sourceId">;
 
 export class Api {
   private readonly onUnauthorized: () => void;
+  private closed = false;
 
   constructor(onUnauthorized: () => void) {
-    this.onUnauthorized = onUnauthorized;
+    this.onUnauthorized = () => this.closed || onUnauthorized();
+  }
+
+  /** Nothing more is asked: the browser's session may be of somebody else by now. What is on its way comes to its end. */
+  close(): void {
+    this.closed = true;
   }
 
   session(): Promise<Session> {
@@ -261,6 +267,7 @@ export class Api {
 
   /** Throws Refusal, NoAnswer, Stopped. */
   async upload(workspaceId: string, file: File, watch: Watch): Promise<Attachment> {
+    this.checkOpen();
     try {
       return await upload(`${seat(workspaceId)}/chat/uploads`, file, watch);
     } catch (error) {
@@ -304,7 +311,12 @@ export class Api {
     return answer as T;
   }
 
+  private checkOpen(): void {
+    if (this.closed) throw new NoAnswer("The page had been left before this was sent.");
+  }
+
   private async fetch(method: string, path: string, body: unknown, more: RequestInit = {}): Promise<Response> {
+    this.checkOpen();
     const command: RequestInit =
       method === "GET"
         ? {}

@@ -9,7 +9,7 @@ export type Word =
   | { kind: "logged_out" };
 
 export class Tabs {
-  private readonly channel: BroadcastChannel | null;
+  private channel: BroadcastChannel | null;
 
   constructor(onWord: (word: Word) => void) {
     this.channel = typeof BroadcastChannel === "undefined" ? null : new BroadcastChannel("molecule");
@@ -22,6 +22,7 @@ export class Tabs {
 
   close(): void {
     this.channel?.close();
+    this.channel = null; // a word into one that is closed would throw
   }
 }
 

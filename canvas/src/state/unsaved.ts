@@ -6,11 +6,8 @@ import { createStore, type Store } from "./store";
 export class Unsaved<T> {
   readonly all: Store<ReadonlyMap<string, T>> = createStore<ReadonlyMap<string, T>>(new Map());
 
-  /** The browser asks before it leaves a page with unsaved changes. Where there are none nothing listens: some browsers keep no
-   * page for the way back that could ask. */
   constructor() {
-    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
-    this.all.subscribe(() => (this.all.get().size > 0 ? window.addEventListener("beforeunload", ask) : window.removeEventListener("beforeunload", ask)));
+    askBeforeLoss(this.all, (all) => all.size > 0);
   }
 
   put(key: string, value: T): void {
@@ -28,6 +25,13 @@ export class Unsaved<T> {
       return left.length === all.size ? all : new Map(left);
     });
   }
+}
+
+/** The browser asks before it leaves a page that has what would be lost. Where there is none nothing listens: some browsers keep
+ * no page for the way back that could ask. */
+export function askBeforeLoss<T>(store: Store<T>, wouldLose: (value: T) => boolean): void {
+  const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
+  store.subscribe(() => (wouldLose(store.get()) ? window.addEventListener("beforeunload", ask) : window.removeEventListener("beforeunload", ask)));
 }
 
 /** How the keys of a person begin. */

@@ -58,6 +58,7 @@ function Earlier({ known, book, id, onMore }: { known: Known; book: Store<Known>
   const [reading, setReading] = useState(false);
   const kept = useRef<Kept>({ before: 0, lines: [] });
   const read = (): void => {
+    if (reading) return;
     // As many as were asked for are shown once they are read, however often that is tried.
     if (problem === null) onMore();
     setProblem(null);
@@ -69,7 +70,8 @@ function Earlier({ known, book, id, onMore }: { known: Known; book: Store<Known>
   };
   return (
     <p>
-      <Button disabled={reading} onClick={read}>
+      {/* Not `disabled`, which would take the focus from whoever is on it. */}
+      <Button aria-disabled={reading} onClick={read}>
         {reading ? "Reading…" : "Show earlier lines"}
       </Button>{" "}
       {problem !== null && (

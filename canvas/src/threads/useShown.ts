@@ -30,7 +30,8 @@ export function useShown(log: Log | undefined): Shown {
   const look = (): void => {
     const panel = inside.current?.parentElement;
     if (!panel) return;
-    near.current = panel.scrollHeight - panel.scrollTop - panel.clientHeight < NEAR_PX;
+    const { scrollHeight, scrollTop, clientHeight } = scrollerOf(panel);
+    near.current = scrollHeight - scrollTop - clientHeight < NEAR_PX;
     setHeld(near.current ? null : first);
   };
   const latest = useRef(look);
@@ -39,10 +40,10 @@ export function useShown(log: Log | undefined): Shown {
     const panel = inside.current?.parentElement;
     if (!panel) return;
     const onLook = (): void => latest.current();
-    panel.addEventListener("scroll", onLook);
+    document.addEventListener("scroll", onLook, true); // with little height the page scrolls around the panel
     panel.addEventListener("toggle", onLook, true); // what is unfolded at the end puts its reader before the end; it does not bubble
     return () => {
-      panel.removeEventListener("scroll", onLook);
+      document.removeEventListener("scroll", onLook, true);
       panel.removeEventListener("toggle", onLook, true);
     };
   }, []);
@@ -57,4 +58,12 @@ export function useShown(log: Log | undefined): Shown {
     setHeld((before) => (before === null ? null : before - SHOWN));
   };
   return { inside, lines, more };
+}
+
+/** What scrolls the panel: itself, or what it lies in. */
+function scrollerOf(panel: HTMLElement): HTMLElement {
+  for (let each: HTMLElement | null = panel; each !== null; each = each.parentElement) {
+    if (/auto|scroll/.test(getComputedStyle(each).overflowY)) return each;
+  }
+  return panel;
 }

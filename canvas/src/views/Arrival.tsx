@@ -29,8 +29,11 @@ export function Arrival({ connection, hosts, onHide, onAnother }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
   const [next, setNext] = useState<(() => void) | null>(null);
-  const openChat = (): void => router.go({ view: "org", focus: connection.id, panel: "chat", filter: "" });
-  // Both lead away from a token that is shown nowhere else.
+  const openChat = (): void => {
+    onHide();
+    router.go({ view: "org", focus: connection.id, panel: "chat", filter: "" });
+  };
+  // Both put away a token that is shown nowhere else.
   const leave = (go: () => void): void => (connection.token === "" ? go() : setNext(() => go));
   return (
     <div className={css.arrival}>

@@ -1,24 +1,27 @@
 /** Makes a seat, shows once how to take it, and watches the agent arrive. */
 
-import { useState } from "react";
-import type { Connection } from "../live/api";
+import { useEffect } from "react";
+import { useDesk } from "../app";
+import { useStored } from "../state/store";
 import { Arrival } from "./Arrival";
 import css from "./ConnectView.module.css";
 import { SeatForm } from "./SeatForm";
 import { useHosts } from "./useHosts";
 
 export function ConnectView() {
-  const [made, setMade] = useState<Connection | null>(null);
+  const desk = useDesk();
+  const made = useStored(desk.made);
+  // Whoever comes back finds a token that they had not put away, and else a new form.
+  useEffect(() => () => desk.made.update((last) => (last?.token === "" ? null : last)), [desk]);
   const hosts = useHosts();
   return (
     <div className={css.connect}>
       <div className={css.inside}>
         <h2 className={css.title}>Connect an agent</h2>
         {made === null ? (
-          <SeatForm hosts={hosts} onMade={setMade} />
+          <SeatForm hosts={hosts} onMade={desk.made.set} />
         ) : (
-          // What is not kept cannot be read later.
-          <Arrival connection={made} hosts={hosts} onHide={() => setMade({ ...made, token: "" })} onAnother={() => setMade(null)} />
+          <Arrival connection={made} hosts={hosts} onHide={() => desk.made.set({ ...made, token: "" })} onAnother={() => desk.made.set(null)} />
         )}
       </div>
     </div>

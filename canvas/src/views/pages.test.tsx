@@ -1,4 +1,4 @@
-import { fireEvent, render, screen } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { App } from "../app";
 import { NoAnswer, Refusal } from "../live/api";
@@ -90,6 +90,22 @@ test.each(["Open its chat", "Connect another"])("“%s” asks first while the t
   press(way);
   press("I have it, go on");
   expect(left()).toBe(true);
+});
+
+test("a token that was not put away is still shown to whoever comes back, and the browser asks before the page goes with it", async () => {
+  const bench = await made();
+  const wouldAsk = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
+  cleanup();
+  expect(wouldAsk()).toBe(true);
+  const { unmount } = bench.show(<ConnectView />);
+  await settled();
+  expect(screen.getByText(TOKEN).isConnected).toBe(true);
+  fireEvent.click(screen.getByRole("button", { name: "I have it, hide it" }));
+  expect(wouldAsk()).toBe(false);
+  unmount();
+  bench.show(<ConnectView />);
+  await settled();
+  expect(screen.getByRole("button", { name: "Make the seat" }).isConnected).toBe(true);
 });
 
 test("once the token was hidden its chat opens at one press", async () => {
