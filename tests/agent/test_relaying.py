@@ -10,6 +10,7 @@ from molecule_core.agent.permissions import Permissions, Relay
 from molecule_core.agent.speaking import refusal, unreachable
 from molecule_core.client.api import ApiError, NoAnswer
 from molecule_core.wire.toolspec import ToolError
+from molecule_core.wire.verbs import KEY_HEADER
 from tests.clocks import FakeClock, SeededRandomness, settle
 from tests.requirements import requirement
 
@@ -31,10 +32,13 @@ class Platform:
     def __init__(self, *, waits: tuple[ToolError, ...] = (), uses: tuple[ToolError, ...] = ()) -> None:
         self.waits, self.uses = list(waits), list(uses)
         self.told: list[str] = []
+        self.keys: list[str] = []
+        """Under which each use was said."""
 
     async def call(self, method: str, path: str, **more: Any) -> Any:
         """One request."""
         if path.endswith("/use"):
+            self.keys.append(more["headers"][KEY_HEADER])
             if self.uses:
                 raise self.uses.pop(0)
             return {}
@@ -88,4 +92,6 @@ async def test_a_decision_reaches_the_host_though_the_way_to_it_was_closed_for_a
 async def test_only_the_servers_word_on_an_approval_denies_what_a_person_has_approved(
     uses: tuple[ToolError, ...], told: list[str], clock: FakeClock
 ) -> None:
-    assert await relayed(Platform(uses=uses), clock) == told
+    platform = Platform(uses=uses)
+    assert await relayed(platform, clock) == told
+    assert len(set(platform.keys)) == 1, "said again it is the same use"

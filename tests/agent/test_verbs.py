@@ -279,6 +279,21 @@ async def test_without_a_workspace_several_seats_are_listed(clock: FakeClock, tm
     assert caught.value.code == "ambiguous_workspace"
 
 
+@requirement("G11", "G10")
+async def test_what_is_said_without_naming_a_message_settles_none_that_nobody_was_shown(
+    server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    async with desk_of(tmp_path, clock, server, single=True) as desk:
+        server.hello = {"status": "sent", "activity_id": "said"}
+        server.put("m-1")
+        await clock.advance(1)
+        told = await desk.verbs.reply(ReplyArguments(text="by the way"), Told())
+        assert (server.open_ids, "m-1" in told["note"]) == (["m-1"], True)
+        assert await desk.next_id() == "m-1"
+        await desk.verbs.reply(ReplyArguments(text="done"), Told())
+        assert server.open_ids == []
+
+
 @requirement("G11")
 async def test_the_same_answer_to_the_same_message_has_one_key_and_other_answers_have_others(
     server: StandIn, clock: FakeClock, tmp_path: Path
