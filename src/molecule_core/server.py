@@ -78,6 +78,7 @@ from molecule_core.messages.asking import Asking
 from molecule_core.messages.delivery import Delivery
 from molecule_core.messages.filing import FileWriter
 from molecule_core.messages.handing import Handing
+from molecule_core.messages.hearing import MessageHearing
 from molecule_core.messages.letters import Letters
 from molecule_core.messages.measuring import CANARY, Measuring
 from molecule_core.messages.model import EXPIRY, UNMENTIONED
@@ -216,14 +217,7 @@ class Server(Standing):
         self.live = Live(feed, org, clock=clock, limits=limits)
         access_reader.tell(lambda hashed, at: self.live.end((hashed,), _ENDED, at), self.live.renew)
         self._sessions = SessionEdge(
-            access_writer,
-            access_reader,
-            org,
-            guards,
-            self.live,
-            clock=clock,
-            settings=settings,
-            version=self.version,
+            access_writer, access_reader, org, guards, self.live, clock=clock, settings=settings, version=self.version
         )
         counted, refused, tracing = MessageMeter(), RouteMeter(), self._tracing
         delegating = self.delegations, self.delegated
@@ -275,7 +269,8 @@ class Server(Standing):
         return self.mcp
 
     def _delegations(self, org: OrgReader, messages: MessageWriter, results: Results, reader: MessageReader) -> None:
-        """Work that workspaces give each other, and whose facts it follows."""
+        """Work that workspaces give each other, and whose facts it follows; and who tells of plain messages to seats
+        that are removed."""
         store, clock, ids, limits = self.store, self._clock, self._ids, self.settings.limits
         self.ended = DelegationMeter(OUTCOMES)
         ends = Ends(org, results, self.ended, history=self.settings.delegation_ledger_write)
@@ -292,6 +287,7 @@ class Server(Standing):
         follow(facts.Progressed, "delegations.progressed", hearing.progressed)
         follow(facts.GivenUp, "delegations.given_up", hearing.given_up)
         follow(SeatsGone, "delegations.seats_gone", hearing.seats_gone)
+        follow(SeatsGone, "messages.seats_gone", MessageHearing(org, results, limits).seats_gone)
 
     def _approvals(self, org: OrgReader, asking: Asking) -> None:
         """Leave that workspaces ask for, and whose facts it follows."""

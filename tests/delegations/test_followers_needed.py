@@ -121,8 +121,9 @@ def remove_row(office: Office, row: Row) -> None:
 async def test_every_row_of_the_table_has_a_behaviour_that_needs_it(office: Office) -> None:
     table = office.server.server.store.followers.table()
     every = {(fact, name) for fact, names in table for name in names}
-    # The others are needed in tests/approvals/test_sides.py and tests/threads/test_seats_gone.py.
-    assert {row for row in every if not row[1].startswith(("approvals.", "threads."))} == set(NEEDED)
+    # The others are needed in tests/approvals/test_sides.py, tests/answers/test_removed.py and
+    # tests/threads/test_seats_gone.py.
+    assert {row for row in every if not row[1].startswith(("approvals.", "messages.", "threads."))} == set(NEEDED)
 
 
 @requirement("D7", "A1")

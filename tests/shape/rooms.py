@@ -158,6 +158,8 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         # The rows that an approval leaves.
         "asking": ("entering", "facts", "results", "owing", "obligations", "model"),
         "results": ("attachments", "entering", "facts", "settling", "owing", "obligations", "ticks", "model"),
+        # Writes in the transaction in which a seat is removed, by the same rows.
+        "hearing": ("results", "obligations", "rules", "model"),
         "handing": ("settling", "owing", "telling", "ticks", "reader", "rules", "model"),
         "writer": (
             *INSIDE["writer"],

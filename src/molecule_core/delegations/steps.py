@@ -106,7 +106,7 @@ class Ends:
             return [facts]
         task = rules.cut(row.task, rules.TASK_PREVIEW)
         text = f"The task {task!r} has ended ({why}): {words}. Nobody waits for its result any more."
-        told = yield from self.results.told_off(target, row.source_id, row.id, text)
+        told = yield from self.results.told_off(target, row.source_id, text, {"delegation_id": row.id})
         return [facts, told.facts]
 
     def settled(

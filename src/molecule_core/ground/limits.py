@@ -41,6 +41,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     error_detail_length: Annotated[Count, Meta(description="what a report says of an error, characters; cut")] = 4096
     card_bytes: Annotated[Count, Meta(description="an agent card as JSON")] = 64 << 10
     inbox_unhandled: Annotated[Count, Meta(description="messages waiting in one inbox, then 429")] = 10_000
+    removal_named: Annotated[
+        Count, Meta(description="messages that one note about a removal names, and workspaces, the newest")
+    ] = 10
     chain_hops: Annotated[
         Count, Meta(description="messages that one message may cause behind each other, then frozen")
     ] = 24

@@ -259,6 +259,17 @@ class Handout(Struct, frozen=True):
         return self.acked_at is None and self.attempt > 0 and self.lease_until <= now
 
 
+class Unheard(NamedTuple):
+    """A message that a workspace has sent to one that is removed, and gets no answer to: one of the newest of `found`
+    from the same to the same. Time in microseconds."""
+
+    target_id: str
+    source_id: str
+    found: int
+    id: str
+    created_at: int
+
+
 class Place(NamedTuple):
     """A row of an inbox, and the attempt that was or is to be made with it."""
 

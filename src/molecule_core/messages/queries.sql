@@ -789,6 +789,33 @@ WHERE o.workspace_id = :workspace_id AND o.seq = coalesce(
     )
 );
 
+-- name: asked_in_vain
+-- plain messages of an inbox that want an answer and have none, handed over or not: by workspace that sent them how many, and so many of the newest, newest first (CROSS JOIN: SQLite begins with the few that wait again)
+SELECT n.source_id, n.found, n.id, n.created_at
+FROM (
+    SELECT u.source_id, u.id, u.seq, u.created_at, count(*) OVER (PARTITION BY u.source_id) AS found,
+        row_number() OVER (PARTITION BY u.source_id ORDER BY u.seq DESC) AS place
+    FROM (
+        SELECT a.source_id, a.id, a.seq, a.created_at, a.kind
+        FROM obligations o JOIN activities a ON a.workspace_id = o.workspace_id AND a.seq = o.seq
+        WHERE o.workspace_id = :workspace_id AND o.state = 'open' AND o.source_id IS NOT NULL
+        UNION ALL
+        SELECT r.source_id, r.id, r.seq, r.created_at, r.kind
+        FROM activities r LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
+        WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL
+            AND r.seq > coalesce((SELECT acked_seq FROM inboxes WHERE workspace_id = :workspace_id), 0)
+            AND h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0 AND r.intent = 'request' AND r.source_id IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM obligations p WHERE p.workspace_id = r.workspace_id AND p.seq = r.seq)
+        UNION ALL
+        SELECT q.source_id, q.id, q.seq, q.created_at, q.kind
+        FROM handouts g CROSS JOIN activities q
+        WHERE g.workspace_id = :workspace_id AND g.requeued = 1 AND q.workspace_id = g.workspace_id AND q.seq = g.seq
+            AND q.intent = 'request' AND q.source_id IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM obligations p WHERE p.workspace_id = q.workspace_id AND p.seq = q.seq)
+    ) u
+    WHERE u.kind IS NULL OR u.kind NOT IN ('delegation', 'approval_request', 'approval_decision')
+) n WHERE n.place <= :most ORDER BY n.seq DESC;
+
 -- name: asked
 -- a message of an inbox, as an answer needs to know it
 SELECT id, org_id, workspace_id, source_id, context_id, seq, inbound_no, intent, kind

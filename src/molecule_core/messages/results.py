@@ -5,7 +5,7 @@ the fact `Answered`; who follows it has the result written. Above: the hands thr
 of delegations. Below: entering, owing.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -189,11 +189,12 @@ class Results:
         return _entered(logged(None, activity, "ACTIVITY_LOGGED"), activity)
 
     def told_off(
-        self, target: Workspace, source_id: str, delegation_id: str, text: str
+        self, target: Workspace, source_id: str, text: str, about: Mapping[str, object]
     ) -> Generator[Step, Any, Logged]:
-        """Who is at work on a delegation is told that it has ended. It wants no answer, and always has room."""
+        """Who is at work on what has ended, or waits for what will not come, is told so. `about`: what programs read of
+        it. It wants no answer, and always has room."""
         activity_id = self._ids.new()
-        metadata = {"kind": KIND_SYSTEM, "intent": INFORM, "delegation_id": delegation_id}
+        metadata = {"kind": KIND_SYSTEM, "intent": INFORM, **about}
         parts = [{"kind": "text", "text": text}]
         message = {"kind": "message", "role": "user", "messageId": activity_id, "parts": parts, "metadata": metadata}
         body = _rpc(message)

@@ -1,8 +1,8 @@
 """Decisions about messages: repetition, admission, claims and acks. Pure."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from molecule_core.ground.errors import (
     WorkspaceRemoved,
 )
 from molecule_core.ground.limits import Limits
+from molecule_core.ground.text import shorten
 from molecule_core.messages.lineage import Cause, Chain, Link
 from molecule_core.messages.model import (
     ACK,
@@ -42,6 +43,7 @@ from molecule_core.messages.model import (
     Receipt,
     Sender,
     Span,
+    Unheard,
 )
 from molecule_core.messages.pushed import Happened, MessageState
 from molecule_core.messages.smalltalk import is_small_talk
@@ -274,6 +276,42 @@ def released(chain: Chain, messages: int, more: int | None, limits: Limits) -> C
         most_messages=messages + (more or limits.chain_messages),
         most_small_talk=max(chain.most_small_talk, chain.small_talk + (more or limits.pingpong)),
     )
+
+
+# -- removal -----------------------------------------------------------------------------------------------------------
+
+
+class Note(NamedTuple):
+    """What a workspace is told: the words, what programs read of them, and of which other one it is."""
+
+    text: str
+    about: dict[str, list[str]]
+    target_id: str
+
+
+def unheard_by(found: Iterable[Unheard], gone: Container[str]) -> dict[str, list[Unheard]]:
+    """What gets no answer any more, by who has asked and is not gone too; newest first, at one moment as it came."""
+    by: dict[str, list[Unheard]] = {}
+    for each in sorted(found, key=lambda each: each.created_at, reverse=True):
+        if each.source_id not in gone:
+            by.setdefault(each.source_id, []).append(each)
+    return by
+
+
+def no_answer(unheard: Sequence[Unheard], names: Mapping[str, str], limits: Limits) -> Note:
+    """Tells one workspace that so many of its messages, newest first, get no answer any more. `names`: of those that
+    are removed; whoever gave a name may have written there what it likes."""
+    most, found = limits.removal_named, {each.target_id: each.found for each in unheard}
+    gone, ids = [*found][:most], [each.id for each in unheard[:most]]
+    shown = [f"{shorten(names[each], limits.name_length)!r} ({each})" for each in gone]
+    shown += [f"{len(found) - len(gone)} more"] if len(found) > len(gone) else []
+    *first, last = shown
+    who = f"The workspaces {', '.join(first)} and {last} were removed" if first else f"The workspace {last} was removed"
+    count, them = sum(found.values()), "them" if first else "it"
+    gets = "has no answer and gets none" if count == 1 else "have no answer and get none"
+    newest = f": {', '.join(ids)}" if len(ids) == count else f"; the newest: {', '.join(ids)}"
+    text = f"{who}. {count} of your messages to {them} {gets} any more{newest}."
+    return Note(text, {"removed_ids": gone, "activity_ids": ids}, gone[0])
 
 
 # -- delivery ----------------------------------------------------------------------------------------------------------
