@@ -244,7 +244,8 @@ _READS_OF = (
             *("timeline", "obligations", "waiting", "dead-letters"),
         )
     ),
-    *(f"/orgs/{{org}}/{each}" for each in ("snapshot", "tree", "delegations", "obligations", "dead-letters", "chains")),
+    *(f"/orgs/{{org}}/{each}" for each in ("snapshot", "tree", "delegations", "obligations")),
+    *(f"/orgs/{{org}}/{each}" for each in ("dead-letters", "untaken", "chains")),
     "/registry/{id}/peers",
 )
 _READS = (*_READS_OF, "/approvals", "/approvals/pending", "/workspaces")

@@ -7,6 +7,7 @@ from molecule_core.ground.clock import SECOND
 from molecule_core.ground.limits import Limits
 from molecule_core.messages.model import Handout
 from molecule_core.messages.obligations import NO_REMINDER, Asked, due_at, standing_of, unopened
+from molecule_core.messages.rules import untaken_before
 from molecule_core.messages.silence import Next, is_at_work, next_of
 from molecule_core.org.model import NOTHING_HEARD, NewWorkspace, Pulse, Status
 from molecule_core.org.seats import seat_of
@@ -103,3 +104,22 @@ def test_how_an_obligation_stands_is_one_word(
     state: str, overdue_at: int | None, outside_at: int | None, expected: str
 ) -> None:
     assert standing_of(state, overdue_at, outside_at) == expected
+
+
+@requirement("P4")
+@pytest.mark.parametrize(
+    ("status", "heard", "limits", "seconds"),
+    [
+        (Status.ONLINE, NOTHING_HEARD, LIMITS, LIMITS.untaken_seconds),
+        (Status.ONLINE, pulse(1), LIMITS, LIMITS.untaken_seconds),
+        (Status.ONLINE, pulse(1, active_tasks=1), LIMITS, LIMITS.reply_work_seconds),
+        (Status.ONLINE, pulse(1, current_task="sorting"), LIMITS, LIMITS.reply_work_seconds),
+        (Status.ONLINE, pulse(LIMITS.silence_seconds, active_tasks=1), LIMITS, LIMITS.untaken_seconds),
+        (Status.PAUSED, pulse(1, active_tasks=1), LIMITS, LIMITS.untaken_seconds),
+        (Status.ONLINE, pulse(1, active_tasks=1), Limits(untaken_seconds=9_000), 9_000),
+    ],
+)
+def test_mail_may_wait_longer_only_for_an_agent_that_is_at_work(
+    status: Status, heard: Pulse, limits: Limits, seconds: int
+) -> None:
+    assert untaken_before(replace(SEAT, status=status), heard, NOW, limits) == NOW - seconds * SECOND

@@ -2,6 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { approvalOf } from "../state/approvals";
 import { approvalRow } from "../state/approvals.testing";
+import { NO_PROBLEMS } from "../state/problems";
 import { Api, NoAnswer, Refusal, wordsOf } from "./api";
 
 function answering(body: unknown, status = 200): { api: Api; fetched: ReturnType<typeof vi.fn>; ended: ReturnType<typeof vi.fn> } {
@@ -75,4 +76,19 @@ test.each([
   if (shown === null) throw new Error("no approval");
   await api.decide(shown, { verdict, note: "", details: null });
   expect(JSON.parse(String((fetched.mock.calls[0] as [string, RequestInit])[1].body))).toEqual(sent);
+});
+
+test("the lists of what is stuck are read together, each with whether it goes on", async () => {
+  const { api, fetched } = answering({});
+  const row = { workspace_id: "w", workspace_name: "Ops", status: "offline", waiting: 100, more: true, since: "2026-03-01T09:00:00Z" };
+  fetched.mockImplementation((path: string) =>
+    Promise.resolve(Response.json(path === "/orgs/o%2F1/untaken" ? { untaken: [row, {}], reached_end: false } : { reached_end: true })),
+  );
+  const found = await api.problems("o/1");
+  expect(found).toEqual({
+    ...NO_PROBLEMS,
+    untaken: [{ workspaceId: "w", workspaceName: "Ops", waiting: 100, more: true, since: row.since }],
+    moreUntaken: true,
+  });
+  expect(fetched).toHaveBeenCalledTimes(4);
 });

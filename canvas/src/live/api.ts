@@ -3,7 +3,7 @@
 import { approvalOf, type Answer, type Approval } from "../state/approvals";
 import type { Delegation } from "../state/delegations";
 import type { Attachment, Choice } from "../state/model";
-import { chainOf, deadLetterOf, unansweredOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
+import { chainOf, deadLetterOf, unansweredOf, untakenOf, type Chain, type DeadLetter, type Problems } from "../state/problems";
 import { list, members, number, text } from "../state/reading";
 import type { UploadLimits } from "../text/files";
 import type { ConnectPage, Delegated, DelegationFull, DelegationItem, DelegationPage, HostRow, Session, Snapshot, TimelinePage } from "../wire";
@@ -140,14 +140,17 @@ export class Api {
 
   async problems(orgId: string): Promise<Problems> {
     const org = `/orgs/${encodeURIComponent(orgId)}`;
-    const [owed, dead, frozen] = await Promise.all([
+    const [owed, waiting, dead, frozen] = await Promise.all([
       this.ask("GET", `${org}/obligations?state=unanswered&limit=100`),
+      this.ask("GET", `${org}/untaken`),
       this.ask("GET", `${org}/dead-letters?limit=100`),
       this.ask("GET", `${org}/chains?state=frozen`),
     ]);
     return {
       unanswered: list(owed, "obligations").map(unansweredOf).filter((each) => each !== null),
       moreUnanswered: members(owed)?.["reached_end"] === false,
+      untaken: list(waiting, "untaken").map(untakenOf).filter((each) => each !== null),
+      moreUntaken: members(waiting)?.["reached_end"] === false,
       deadLetters: list(dead, "dead_letters").map(deadLetterOf).filter((each) => each !== null),
       moreDeadLetters: members(dead)?.["reached_end"] === false,
       chains: list(frozen, "chains").map(chainOf).filter((each) => each !== null),

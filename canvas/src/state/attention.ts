@@ -3,14 +3,14 @@
 import { approvalLists } from "./approvals";
 import { isSilent, standingOf } from "./standing";
 import type { Chat, State, Workspace } from "./model";
-import { NO_PROBLEMS, type Chain, type DeadLetter, type Problems, type UnansweredMessage } from "./problems";
+import { NO_PROBLEMS, type Chain, type DeadLetter, type Problems, type UnansweredMessage, type Untaken } from "./problems";
 import { NO_WORK_PROBLEMS, type WorkProblems } from "./working";
 
 export interface Concern {
   /** Of a stopped chain: the message that began it. */
   workspaceId: string;
   name: string;
-  kind: "approval" | "failed" | "degraded" | "silent" | "unanswered" | "undelivered" | "work" | "stopped" | "unread";
+  kind: "approval" | "failed" | "degraded" | "silent" | "unanswered" | "untaken" | "undelivered" | "work" | "stopped" | "unread";
   /** Since when it needs somebody. */
   since: string;
   /** How many messages, or how much work, it is about. */
@@ -27,6 +27,7 @@ export function concerns(
   const found: Concern[] = [
     ...asking(state.approvals),
     ...unanswered(stuck.unanswered),
+    ...untaken(stuck.untaken),
     ...undelivered(stuck.deadLetters),
     ...stopped(state.workspaces, stuck.chains),
     ...workOf(state.workspaces, work),
@@ -51,6 +52,11 @@ function asking(approvals: State["approvals"]): Concern[] {
 /** One for each agent that owes answers. */
 function unanswered(messages: readonly UnansweredMessage[]): Concern[] {
   return oneAnAgent("unanswered", messages.map((each) => ({ ...each, at: each.handedAt })));
+}
+
+/** One for each agent whose mail waits, whether it was ever heard or not. */
+function untaken(seats: readonly Untaken[]): Concern[] {
+  return seats.map(({ workspaceId, workspaceName, waiting, since }) => ({ workspaceId, name: workspaceName, kind: "untaken", since, unread: waiting }));
 }
 
 /** One for each agent that did not get its mail. */

@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import { concerns } from "./attention";
 import type { EventFrame } from "../wire";
 import {
-  chainOf, chainWords, changesProblems, deadLetterOf, NO_PROBLEMS, reasonWords, unansweredOf, type DeadLetter, type UnansweredMessage,
+  chainOf, chainWords, changesProblems, countProblems, deadLetterOf, NO_PROBLEMS, reasonWords, unansweredOf, untakenOf, untakenWords,
+  type DeadLetter, type UnansweredMessage, type Untaken,
 } from "./problems";
 
 const LETTER = { activity_id: "a1", workspace_id: "w1", workspace_name: "Ops", source_id: null, summary: "hi", reason: "expired", detail: null, attempts: 0, died_at: "2026-03-01T10:00:00Z" };
@@ -15,6 +16,7 @@ test("rows of another shape are left out, and never thrown over", () => {
       expect(deadLetterOf(row)).toBeNull();
       expect(chainOf(row)).toBeNull();
       expect(unansweredOf(row)).toBeNull();
+      expect(untakenOf(row)).toBeNull();
     }),
   );
   expect(deadLetterOf({ ...LETTER, died_at: 3 })).toBeNull();
@@ -64,4 +66,37 @@ test("one concern an agent tells how many answers it owes, and since when", () =
   const stuck = { ...NO_PROBLEMS, unanswered: [owed, { ...owed, activityId: "a2", seq: 9, handedAt: "2026-03-01T08:00:00Z" }] };
   const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
   expect(found).toEqual([{ workspaceId: "w1", name: "Ops", kind: "unanswered", since: "2026-03-01T08:00:00Z", unread: 2 }]);
+});
+
+const WAITING = { workspace_id: "w1", workspace_name: "Ops", status: "paused", waiting: 3, more: false, since: "2026-03-01T09:00:00Z" };
+const waiting = untakenOf(WAITING) as Untaken;
+
+test("mail that nobody takes is one concern an agent, and counts as one problem", () => {
+  const stuck = { ...NO_PROBLEMS, untaken: [waiting, { ...waiting, workspaceId: "w2", since: "2026-03-01T08:00:00Z" }] };
+  const found = concerns({ workspaces: new Map(), chats: new Map(), approvals: new Map() }, stuck);
+  expect(found.map((each) => [each.workspaceId, each.kind, each.unread, each.since.slice(11, 13)])).toEqual([
+    ["w2", "untaken", 3, "08"],
+    ["w1", "untaken", 3, "09"],
+  ]);
+  expect(countProblems(stuck)).toBe(2);
+  expect(untakenOf({ ...WAITING, workspace_name: 3, more: "yes" })).toEqual({ ...waiting, workspaceName: "w1" });
+});
+
+test("mail that is taken asks for the lists again only if somebody waited for that", () => {
+  const stuck = { ...NO_PROBLEMS, untaken: [waiting] };
+  const asks = (tick: string, workspace = "w1"): boolean => changesProblems(frame("MESSAGE_TICK", { tick, first_seq: 1, last_seq: 1 }, workspace), stuck);
+  expect([asks("handed_over"), asks("acked")]).toEqual([true, true]);
+  expect([asks("handed_over", "w2"), asks("wake_asked"), asks("answered")]).toEqual([false, false, false]);
+});
+
+test("how an agent stands says what to do so that its mail is taken", () => {
+  const words = (status: string, last_heard_at: string | null = "2026-03-01T09:00:00Z"): string =>
+    untakenWords({ status, active_tasks: 0, current_task: null, last_heard_at });
+  expect(words("paused")).toContain("is paused");
+  expect(words("hibernated")).toContain("hibernates");
+  expect(words("failed")).toContain("has failed");
+  expect(["offline", "awaiting_agent", "something new"].map((status) => words(status))).toEqual(Array(3).fill(words("offline")));
+  expect(["provisioning", "awaiting_agent"].map((status) => words(status, null))).toEqual(Array(2).fill("No agent was ever heard here. Connect one"));
+  expect(["online", "degraded"].map((status) => words(status, null))).toEqual(Array(2).fill(words("online")));
+  expect(words("online")).toContain("online but does not take its mail");
 });

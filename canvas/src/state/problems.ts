@@ -1,8 +1,10 @@
-/** What is stuck and waits for a person's decision: messages that got no answer, messages that could not be delivered, and
- * chains that were stopped. */
+/** What is stuck and waits for a person's decision: messages that got no answer, messages that nobody takes or that could not be
+ * delivered, and chains that were stopped. */
 
 import type { EventFrame } from "../wire";
-import { number, text } from "./reading";
+import type { Workspace } from "./model";
+import { members, number, text } from "./reading";
+import { isSilent, standingOf } from "./standing";
 
 /** A message that wanted an answer and has none, though it was due or was said elsewhere. */
 export interface UnansweredMessage {
@@ -22,6 +24,18 @@ export interface UnansweredMessage {
   /** What its agent said and did not send. */
   draft: string | null;
   template: string | null;
+}
+
+/** A workspace whose mail nobody takes. */
+export interface Untaken {
+  workspaceId: string;
+  workspaceName: string;
+  /** How many messages that want an answer nobody has had. */
+  waiting: number;
+  /** There are more than were counted. */
+  more: boolean;
+  /** Since when the longest of them waits. */
+  since: string;
 }
 
 export interface DeadLetter {
@@ -51,29 +65,42 @@ export interface Problems {
   unanswered: readonly UnansweredMessage[];
   /** There are older ones than these. */
   moreUnanswered: boolean;
+  untaken: readonly Untaken[];
+  /** There are others, waiting less long than these. */
+  moreUntaken: boolean;
   deadLetters: readonly DeadLetter[];
   /** There are older ones than these. */
   moreDeadLetters: boolean;
   chains: readonly Chain[];
 }
 
-export const NO_PROBLEMS: Problems = { unanswered: [], moreUnanswered: false, deadLetters: [], moreDeadLetters: false, chains: [] };
+export const NO_PROBLEMS: Problems = {
+  unanswered: [],
+  moreUnanswered: false,
+  untaken: [],
+  moreUntaken: false,
+  deadLetters: [],
+  moreDeadLetters: false,
+  chains: [],
+};
 
 /** Events after which the lists are no longer true. */
 const CHANGING = /^(MESSAGE_(OVERDUE|DRAFTED|DEAD|REQUEUED|DISCARDED)|CHAIN_(FROZEN|RELEASED|ENDED)|WORKSPACE_REMOVED)$/;
 
-/** Messages are answered all the time; only what is in the list leaves it with that. */
-export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered }: Problems): boolean {
+/** Messages are taken and answered all the time; only what is in a list leaves it with that. */
+export function changesProblems({ event, workspace_id, payload }: EventFrame, { unanswered, untaken }: Problems): boolean {
   if (event !== "MESSAGE_TICK") return CHANGING.test(event);
   const [first, last, tick] = [number(payload, "first_seq"), number(payload, "last_seq"), text(payload, "tick")];
+  if (TAKES.has(tick ?? "")) return untaken.some(({ workspaceId }) => workspaceId === workspace_id);
   if (first === null || last === null || !ENDS.has(tick ?? "")) return false;
   return unanswered.some(({ workspaceId, seq }) => workspaceId === workspace_id && seq >= first && seq <= last);
 }
 
+const TAKES = new Set(["handed_over", "acked"]);
 const ENDS = new Set(["answered", "declined", "forgotten"]);
 
-export function countProblems({ unanswered, deadLetters, chains }: Problems): number {
-  return unanswered.length + deadLetters.length + chains.length;
+export function countProblems({ unanswered, untaken, deadLetters, chains }: Problems): number {
+  return unanswered.length + untaken.length + deadLetters.length + chains.length;
 }
 
 /** What is said where nothing is known that needs somebody; `problem`: why the lists could not be read. */
@@ -98,6 +125,18 @@ export function unansweredOf(row: unknown): UnansweredMessage | null {
     handedAt,
     draft: text(row, "draft"),
     template: text(row, "template"),
+  };
+}
+
+export function untakenOf(row: unknown): Untaken | null {
+  const [workspaceId, waiting, since] = [text(row, "workspace_id"), number(row, "waiting"), text(row, "since")];
+  if (workspaceId === null || waiting === null || since === null) return null;
+  return {
+    workspaceId,
+    workspaceName: text(row, "workspace_name") ?? workspaceId,
+    waiting,
+    more: members(row)?.["more"] === true,
+    since,
   };
 }
 
@@ -140,6 +179,26 @@ const REASONS: Readonly<Record<string, string>> = {
 /** Why a message was given up, in words; a reason that this page does not know is shown as it came. */
 export function reasonWords(reason: string): string {
   return REASONS[reason] ?? reason;
+}
+
+/** Why mail waits, and what can be done so that somebody takes it. */
+export function untakenWords(workspace: Pick<Workspace, "status" | "active_tasks" | "current_task" | "last_heard_at">): string {
+  const standing = standingOf(workspace);
+  if (isSilent(standing) && workspace.last_heard_at === null) return "No agent was ever heard here. Connect one";
+  switch (standing) {
+    case "paused":
+      return "The agent is paused, and gets nothing until it is resumed";
+    case "hibernated":
+      return "The agent hibernates, and nobody has started it. Start it, or resume it";
+    case "provisioning":
+    case "offline":
+    case "awaiting":
+      return "The agent is offline. Start it, or connect it anew";
+    case "failed":
+      return "The agent has failed. See what it says, and start it anew";
+    default:
+      return "The agent is online but does not take its mail. Start it anew, and see that mail reaches it the way it is set to";
+  }
 }
 
 export function chainWords({ reason, hops, messages }: Chain): string {

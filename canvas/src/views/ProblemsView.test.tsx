@@ -1,8 +1,8 @@
-import { act, fireEvent, render, screen, within } from "@testing-library/react";
+import { fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { Refusal } from "../live/api";
 import type { Concern } from "../state/attention";
-import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, type Problems, type UnansweredMessage } from "../state/problems";
+import { chainOf, deadLetterOf, NO_PROBLEMS, unansweredOf, untakenOf, type Problems, type UnansweredMessage, type Untaken } from "../state/problems";
 import { ProblemsView } from "./ProblemsView";
 import { Strip } from "./Strip";
 import { Bench, settled } from "./testing";
@@ -18,12 +18,14 @@ const OWED = unansweredOf({
   handed_at: "2026-03-01T09:00:00Z", overdue_at: "2026-03-01T10:00:00Z", reminded_at: "2026-03-01T09:30:00Z", draft: "Yes, <i>all</i> of it", template: "codex-default@2",
 }) as UnansweredMessage;
 
+/** A page where this is stuck, also when the view is opened; `answers`: what is read later. */
 function bench(role = "owner", answers: Problems[] = [NO_PROBLEMS]): Bench {
   const made = new Bench({ role });
   made.server.do({ verb: "create", id: "a", parent: null });
   made.load();
   made.desk.stuck.all.set(STUCK);
   const read = vi.spyOn(made.api, "problems");
+  read.mockImplementationOnce(() => Promise.resolve(made.desk.stuck.all.get()));
   for (const each of answers) read.mockResolvedValueOnce(each);
   return made;
 }
@@ -67,7 +69,7 @@ test("nothing is called well before the lists were read, nor where they could no
   const strip = screen.getByRole("region", { name: "Needs you" });
   expect(screen.getByRole("heading", { name: "Reading what is stuck…" })).toBeTruthy();
   expect(strip.textContent).toContain("Reading what needs you…");
-  await act(() => made.desk.stuck.read());
+  await settled();
   expect(screen.getByRole("heading", { name: "What is stuck could not be read" })).toBeTruthy();
   expect(screen.getByText("The server is busy.")).toBeTruthy();
   expect(strip.textContent).toContain("What needs you could not be read");
@@ -93,7 +95,7 @@ test("a list of what needs a person that emptied while it was open does not open
 });
 
 test("lists that could not be read again stay, and say of when they are", async () => {
-  const made = bench("owner", [STUCK]);
+  const made = bench("owner", []);
   await made.desk.stuck.read();
   vi.spyOn(made.api, "problems").mockRejectedValueOnce(new Refusal(503, null, "The server is busy."));
   await made.desk.stuck.read();
@@ -198,6 +200,52 @@ test("who may only look reads the draft and is told who may send it", () => {
   owing({}, "viewer").show(<ProblemsView />);
   expect(screen.queryByRole("button")).toBeNull();
   expect(section().textContent).toContain("An operator of the organisation can send it.");
+});
+
+const WAITING = untakenOf({
+  workspace_id: "a", workspace_name: "Agent <b>a</b>", status: "offline", waiting: 2, more: false, since: "2026-03-01T09:00:00Z",
+}) as Untaken;
+
+function leaving(more: Partial<Untaken> = {}): Bench {
+  const made = bench();
+  made.desk.stuck.all.set({ ...NO_PROBLEMS, untaken: [{ ...WAITING, ...more }] });
+  return made;
+}
+
+const mail = (): HTMLElement => screen.getByRole("region", { name: "Mail that nobody takes" });
+
+test.each([
+  ["paused", "The agent is paused, and gets nothing until it is resumed."],
+  ["provisioning", "No agent was ever heard here. Connect one."],
+  ["online", "The agent is online but does not take its mail."],
+])("mail that nobody takes of an agent that is %s says what to do, and leads to its chat", (status, words) => {
+  const made = leaving();
+  made.desk.data.update((state) => {
+    const known = state?.workspaces.get("a");
+    return state && known ? { ...state, workspaces: new Map(state.workspaces).set("a", { ...known, status, active_tasks: 0, current_task: null }) } : state;
+  });
+  made.show(<ProblemsView />);
+  const row = within(mail()).getByRole("listitem");
+  expect(row.textContent).toContain("2 messages wait");
+  expect(row.textContent).toContain(words);
+  expect(within(row).getByRole("link", { name: "Open the chat" }).getAttribute("href")).toBe("/app/chat/a");
+});
+
+test("an agent that this page does not know is told by the name that the server says, as it stands there", () => {
+  leaving({ workspaceId: "gone", waiting: 100, more: true }).show(<ProblemsView />);
+  const row = within(mail()).getByRole("listitem");
+  expect(row.textContent).toContain("Agent <b>a</b>");
+  expect(row.textContent).toContain("More than 100 messages wait");
+  expect(within(row).queryByRole("link")).toBeNull();
+});
+
+test("mail grows old without a word of the server: whoever opens the view has the lists read", async () => {
+  const made = new Bench().load();
+  const read = vi.spyOn(made.api, "problems").mockResolvedValueOnce({ ...NO_PROBLEMS, untaken: [WAITING], moreUntaken: true });
+  made.show(<ProblemsView />);
+  await settled();
+  expect(read).toHaveBeenCalledOnce();
+  expect(mail().textContent).toContain("Others appear when these are dealt with.");
 });
 
 test("a message of an agent that got no answer leads to no chat of a person", () => {

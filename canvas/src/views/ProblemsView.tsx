@@ -1,7 +1,7 @@
-/** What is stuck and waits for a person: messages without an answer, messages that could not be delivered, and chains that
- * were stopped. */
+/** What is stuck and waits for a person: messages without an answer, messages that nobody takes or that could not be delivered, and
+ * chains that were stopped. */
 
-import { useState, type ReactNode } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { useData, useDesk } from "../app";
 import type { Desk } from "../desk";
 import { Button } from "../parts/Button";
@@ -9,7 +9,9 @@ import { Dialog } from "../parts/Dialog";
 import { Link } from "../parts/Link";
 import { Notice } from "../parts/Notice";
 import { Time } from "../parts/Time";
-import { chainWords, countProblems, reasonWords, type Chain, type DeadLetter, type UnansweredMessage } from "../state/problems";
+import {
+  chainWords, countProblems, reasonWords, untakenWords, type Chain, type DeadLetter, type UnansweredMessage, type Untaken,
+} from "../state/problems";
 import { useStored } from "../state/store";
 import { countWork } from "../state/working";
 import { clock } from "../text/time";
@@ -24,6 +26,7 @@ export function ProblemsView() {
   const desk = useDesk();
   const stuck = useStored(desk.stuck.all);
   const work = useWorkProblems();
+  useEffect(() => void desk.stuck.read(), [desk]); // no event says that a message has waited too long
   if (countProblems(stuck) + countWork(work) === 0) return <Nothing />;
   return (
     <div className={css.problems}>
@@ -36,6 +39,14 @@ export function ProblemsView() {
               <UnansweredRow key={each.activityId} message={each} />
             ))}
             {stuck.moreUnanswered && <li className={css.more}>Older ones appear when these are dealt with.</li>}
+          </Section>
+        )}
+        {stuck.untaken.length > 0 && (
+          <Section title="Mail that nobody takes" lead="Messages that want an answer wait for these agents, and nobody has had them.">
+            {stuck.untaken.map((each) => (
+              <UntakenRow key={each.workspaceId} seat={each} />
+            ))}
+            {stuck.moreUntaken && <li className={css.more}>Others appear when these are dealt with.</li>}
           </Section>
         )}
         <WorkProblems problems={work} />
@@ -73,7 +84,7 @@ function Nothing() {
   if (readAt === null) return <Notice icon="clock" title="Reading what is stuck…" />;
   return (
     <Notice icon="check" title="Nothing is stuck">
-      Messages that get no answer or cannot be delivered, work that fails or does not go on, and agents that write to each other without end,
+      Messages that get no answer, that nobody takes or that cannot be delivered, work that fails or does not go on, and agents that write to each other without end,
       appear here.
     </Notice>
   );
@@ -140,6 +151,30 @@ function UnansweredRow({ message }: { message: UnansweredMessage }) {
             Open it in the chat
           </Link>
         </p>
+      )}
+    </li>
+  );
+}
+
+function UntakenRow({ seat }: { seat: Untaken }) {
+  const { workspaceId, workspaceName, waiting, more, since } = seat;
+  const known = useData((state) => state.workspaces.get(workspaceId));
+  return (
+    <li className={css.row}>
+      <p className={css.head}>
+        <SeatLink id={workspaceId} name={workspaceName} />
+        <Time at={since} className={css.time} />
+      </p>
+      <p className={css.words}>{more ? `More than ${plural(waiting, "message")} wait` : plural(waiting, "message waits", "messages wait")}</p>
+      {known !== undefined && (
+        <>
+          <p className={css.why}>{untakenWords(known)}.</p>
+          <p className={css.from}>
+            <Link className={css.open} to={{ view: "chats", workspaceId, messageId: null }}>
+              Open the chat
+            </Link>
+          </p>
+        </>
       )}
     </li>
   );

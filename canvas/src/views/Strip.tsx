@@ -113,6 +113,7 @@ function wordsFor({ kind, since, unread }: Concern, now: number): string {
     degraded: "Degraded",
     silent: "No sign of life",
     unanswered: `${countText(unread)} without an answer`,
+    untaken: `${countText(unread)} not taken`,
     undelivered: `${countText(unread)} not delivered`,
     work: "Work in trouble",
     stopped: "Chain stopped",

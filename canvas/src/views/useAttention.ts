@@ -13,7 +13,7 @@ import { useWorkProblems } from "./useWorkProblems";
 /** Who may only look decides nothing. */
 const NOBODY: Approvals = new Map();
 
-const STUCK: ReadonlySet<Concern["kind"]> = new Set(["unanswered", "undelivered", "work", "stopped"]);
+const STUCK: ReadonlySet<Concern["kind"]> = new Set(["unanswered", "untaken", "undelivered", "work", "stopped"]);
 
 export interface Attention {
   all: readonly Concern[];

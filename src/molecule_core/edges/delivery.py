@@ -1,4 +1,4 @@
-"""What became of a message, and dead letters."""
+"""What became of a message, dead letters, and mail that nobody takes."""
 
 from msgspec import UNSET
 
@@ -14,13 +14,13 @@ from molecule_core.messages.letters import Letters
 from molecule_core.messages.model import KIND_DELEGATION
 from molecule_core.messages.pushed import MessageState
 from molecule_core.messages.tracking import Tracking
-from molecule_core.wire.delivery import DeadLetterPage, QueueStatus, Ticks
+from molecule_core.wire.delivery import DeadLetterPage, QueueStatus, Ticks, UntakenPage
 
 _USUAL_PAGE = 100
 
 
 class DeliveryEdge:
-    """The routes of ticks, queues and dead letters."""
+    """The routes of ticks, queues, dead letters and mail that waits."""
 
     def __init__(self, tracking: Tracking, letters: Letters, delegated: DelegationReader) -> None:
         self._delegated = delegated
@@ -53,6 +53,9 @@ class DeliveryEdge:
                 None,
                 DeadLetterPage,
                 query=paged,
+            ),
+            Route(
+                "GET", "/orgs/{org_id}/untaken", self.untaken, Who(PEOPLE), "Whose mail nobody takes", None, UntakenPage
             ),
             Route("POST", f"{letter}/requeue", self.requeue, operate, "Hand a dead letter out again"),
             Route("DELETE", letter, self.discard, operate, "Be done with a dead letter"),
@@ -95,6 +98,11 @@ class DeliveryEdge:
         before = plain_text(query, "before")
         count = min(count, call.limits.page_rows)
         return json_answer(await self._tracking.letters(org_id, count, workspace_id=workspace_id, before=before))
+
+    async def untaken(self, call: Call) -> Answer:
+        """Workspaces where messages that want an answer have waited for long and nobody has had them: the agent is
+        paused, is not there, or does not come for its mail. The longest waiting first, as many as `untaken_rows`."""
+        return json_answer(await self._tracking.untaken(call.params["org_id"]))
 
     async def requeue(self, call: Call) -> Answer:
         """The same message is handed out again."""

@@ -206,6 +206,12 @@ class Limits(Struct, frozen=True, kw_only=True):
     memory_key_length: Annotated[Count, Meta(description="a key of a workspace's memory, characters")] = 200
     memory_value_bytes: Annotated[Count, Meta(description="a value under a key, as JSON")] = 64 << 10
     memory_ttl_seconds: Annotated[Count, Meta(description="life that may be given to a key, at most")] = 366 * 86_400
+    untaken_seconds: Annotated[
+        Count, Meta(description="a message that wants an answer waits and nobody takes it, then it is shown")
+    ] = 600
+    untaken_rows: Annotated[
+        Count, Meta(description="workspaces in the list of those whose mail nobody takes, the longest waiting")
+    ] = 100
     retention_days: Annotated[int, Meta(ge=0, description="what is old and handled is kept, days; 0: for ever")] = 7
     retention_batch: Annotated[Count, Meta(description="rows that retention deletes at once")] = 500
     prune_seconds: Annotated[Count, Meta(description="between two rounds of retention")] = 3600

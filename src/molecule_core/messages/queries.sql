@@ -273,6 +273,49 @@ WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL
     AND h.acked_at IS NULL AND (r.expires_at IS NULL OR r.expires_at > :now OR h.requeued = 1)
 ORDER BY r.seq LIMIT :count;
 
+-- name: untaken_mail
+-- how many messages of an inbox want an answer and wait for somebody to take them, as far as they are counted, and since when the first does: since it came, its last lease ended or it was given up; `since`: who held one later may still come for it; `paused`: 0 leaves out what the watch looks after
+SELECT count(*), min(w.at) FROM (
+    SELECT * FROM (
+        SELECT CASE WHEN h.lease_until > r.created_at AND coalesce(p.next_at, 0) = 0
+            THEN h.lease_until ELSE r.created_at END AS at
+        FROM activities r
+        LEFT JOIN handouts h ON h.workspace_id = r.workspace_id AND h.seq = r.seq
+        LEFT JOIN pushes p ON p.workspace_id = r.workspace_id AND p.seq = r.seq
+        LEFT JOIN obligations o ON o.workspace_id = r.workspace_id AND o.seq = r.seq
+        WHERE r.workspace_id = :workspace_id AND r.inbound_no IS NOT NULL AND r.intent = 'request'
+            AND r.seq > coalesce((SELECT acked_seq FROM inboxes WHERE workspace_id = :workspace_id), 0)
+            AND h.acked_at IS NULL AND coalesce(h.requeued, 0) = 0
+            AND (r.expires_at IS NULL OR r.expires_at > :now)
+            AND (h.seq IS NULL OR h.lease_until <= :since OR (p.next_at > 0 AND h.lease_until <= :now))
+            AND (o.seq IS NULL OR (
+                o.state = 'open' AND o.overdue_at IS NULL AND o.outside_at IS NULL
+                AND (o.due_at IS NULL OR CAST(:paused AS BIGINT) = 1)
+                AND h.attempt > 0 AND h.lease_until >= o.handed_at
+            ))
+        ORDER BY r.seq LIMIT :count
+    ) behind
+    UNION ALL
+    SELECT * FROM (
+        SELECT CASE WHEN h.lease_until > d.died_at AND coalesce(p.next_at, 0) = 0
+            THEN h.lease_until ELSE d.died_at END AS at
+        FROM inboxes i
+        JOIN handouts h ON h.workspace_id = i.workspace_id AND h.requeued = 1
+        JOIN dead_letters d ON d.workspace_id = h.workspace_id AND d.seq = h.seq AND d.state = 'requeued'
+        JOIN activities r ON r.workspace_id = h.workspace_id AND r.seq = h.seq AND r.intent = 'request'
+        LEFT JOIN pushes p ON p.workspace_id = h.workspace_id AND p.seq = h.seq
+        LEFT JOIN obligations o ON o.workspace_id = h.workspace_id AND o.seq = h.seq
+        WHERE i.workspace_id = :workspace_id AND i.requeued > 0
+            AND (h.lease_until <= :since OR (p.next_at > 0 AND h.lease_until <= :now))
+            AND (o.seq IS NULL OR (
+                o.state = 'open' AND o.overdue_at IS NULL AND o.outside_at IS NULL
+                AND (o.due_at IS NULL OR CAST(:paused AS BIGINT) = 1)
+                AND h.attempt > 0 AND h.lease_until >= o.handed_at
+            ))
+        ORDER BY h.seq LIMIT :count
+    ) again
+) w;
+
 -- name: rows_ahead
 -- how many rows of an inbox that nobody has handled stand before a number, as far as they are counted
 SELECT count(*) FROM (

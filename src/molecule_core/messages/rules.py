@@ -349,6 +349,21 @@ def _place_in_time(note: Happened) -> tuple[int, int, int]:
     return note.at, attempt, _SAME_MOMENT.get(note.tick, 0)
 
 
+def is_busy(pulse: Pulse, now: int, limits: Limits) -> bool:
+    """Whether an agent said not long ago that it is at work."""
+    is_fresh = pulse.heard_at > now - limits.silence_seconds * SECOND
+    return is_fresh and (bool(pulse.current_task) or pulse.active_tasks > 0)
+
+
+def untaken_before(seat: Workspace, pulse: Pulse, now: int, limits: Limits) -> int:
+    """Mail that has waited since before this time (microseconds) is mail that nobody takes. An agent that is at work
+    comes for it later; one that is paused does not, whatever it says."""
+    seconds = limits.untaken_seconds
+    if seat.status is not Status.PAUSED and is_busy(pulse, now, limits):
+        seconds = max(seconds, limits.reply_work_seconds)
+    return now - seconds * SECOND
+
+
 def offline_since(seat: Workspace, pulse: Pulse) -> int | None:
     """When an agent was heard last that is silent now (microseconds); None if it is not, or was never heard."""
     silent = seat.status in (Status.OFFLINE, Status.AWAITING_AGENT, Status.FAILED)

@@ -76,9 +76,7 @@ def is_at_work(owed: Obligation, held: Handout | None, seat: Workspace, pulse: P
         return True
     if seat.delivery_mode == PUSH and held is not None and held.acked_at is None and held.lease_until > now:
         return True
-    is_fresh = pulse.heard_at > now - limits.silence_seconds * SECOND
-    is_busy = bool(pulse.current_task) or pulse.active_tasks > 0
-    return is_fresh and is_busy and now < owed.handed_at + limits.reply_work_seconds * SECOND
+    return rules.is_busy(pulse, now, limits) and now < owed.handed_at + limits.reply_work_seconds * SECOND
 
 
 class Silence:

@@ -1,4 +1,5 @@
-"""Reads of what became of a message: its ticks, why it is stuck, a push agent's answer, dead letters.
+"""Reads of what became of a message: its ticks, why it is stuck, a push agent's answer, dead letters, and mail that
+nobody takes.
 
 Above: the edges. Below: rules, store. Writes nothing.
 """
@@ -7,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import UNSET, Raw
 
-from molecule_core.ground.clock import Clock, rfc3339
+from molecule_core.ground.clock import Clock, others_first, rfc3339
 from molecule_core.ground.errors import CursorGone, NotFound
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules, turns
@@ -28,11 +29,23 @@ from molecule_core.org.model import PUSH, Status, Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Row, Store
 from molecule_core.store.journal import answer_key
+from molecule_core.store.queries import Params
 from molecule_core.store.wakeups import Look, Wakeups
-from molecule_core.wire.delivery import DeadLetterPage, DeadLetterRow, QueueStatus, Stuck, Tick, Ticks
+from molecule_core.wire.delivery import (
+    DeadLetterPage,
+    DeadLetterRow,
+    QueueStatus,
+    Stuck,
+    Tick,
+    Ticks,
+    UntakenPage,
+    UntakenRow,
+)
 from molecule_core.wire.obligations import ObligationPage, ObligationRow
 
 _NEWEST = (1 << 62) - 1
+# Inboxes that are looked at in one go, so that a large organisation holds up nobody for long.
+_LOOKED_AT = 200
 _ANY: dict[str, object] = {"state": None, "overdue": None, "outside": None, "unanswered": 0}
 _WISHES: dict[str, dict[str, object]] = {
     "open": {**_ANY, "state": "open"},
@@ -193,6 +206,36 @@ class Tracking:
         rows = await self._store.rows("dead_letters_page", {**page, "died_at": place[0], "activity_id": place[1]})
         letters = [self._letter(DeadLetter(*row)) for row in rows[:count]]
         return DeadLetterPage(letters, reached_end=len(rows) <= count)
+
+    # -- mail that nobody takes ----------------------------------------------------------------------------------------
+
+    async def untaken(self, org_id: str) -> UntakenPage:
+        """The workspaces of an organisation whose mail nobody takes, the longest waiting first. The watch for answers
+        begins at the hand-over; this is about what has had none. Every look asks for all of it anew."""
+        seats, found = list(self._org.workspaces(org_id)), list[tuple[int, str, UntakenRow]]()
+        for first in range(0, len(seats), _LOOKED_AT):
+            found += await self._untaken_of(seats[first : first + _LOOKED_AT])
+            await others_first()
+        rows = [row for *_, row in sorted(found, key=lambda each: each[:2])]
+        most = self._limits.untaken_rows
+        return UntakenPage(rows[:most], reached_end=len(rows) <= most)
+
+    async def _untaken_of(self, seats: list[Workspace]) -> list[tuple[int, str, UntakenRow]]:
+        now, most = self._clock.now(), self._limits.unread_count
+        before = [rules.untaken_before(seat, self._org.pulse(seat.id), now, self._limits) for seat in seats]
+        usual = {"now": now, "count": most + 1}
+        wishes: list[Params] = [
+            {**usual, "workspace_id": seat.id, "since": at, "paused": int(seat.status is Status.PAUSED)}
+            for seat, at in zip(seats, before, strict=True)
+        ]
+        rows = list[tuple[int, str, UntakenRow]]()
+        found = await self._store.rows_of_each("untaken_mail", wishes)
+        for seat, at, ((count, since),) in zip(seats, before, found, strict=True):
+            if since is not None and since <= at:
+                counted = min(count, most), count > most
+                about = seat.id, seat.name, seat.status.value
+                rows.append((since, seat.id, UntakenRow(*about, *counted, rfc3339(since))))
+        return rows
 
     # -- obligations ---------------------------------------------------------------------------------------------------
 

@@ -62,6 +62,25 @@ class DeadLetterRow(Struct):
     created_at: str
 
 
+class UntakenRow(Struct):
+    """A workspace whose mail nobody takes. `status`: its own; `waiting`: how many messages that want an answer nobody
+    has had, `more`: or more than were counted; `since`: since when the longest of them waits."""
+
+    workspace_id: str
+    workspace_name: str
+    status: str
+    waiting: int
+    more: bool
+    since: str
+
+
+class UntakenPage(Struct):
+    """Such workspaces, the longest waiting first. `reached_end`: there are no more of them."""
+
+    untaken: list[UntakenRow]
+    reached_end: bool
+
+
 class DeadLetterPage(Struct):
     """A page of dead letters, newest first; `before` of the next page is the last activity_id of this one."""
 
