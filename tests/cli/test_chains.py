@@ -62,7 +62,7 @@ async def test_a_frozen_chain_is_listed_shown_released_and_ended(state: Path, po
             _, ended, _ = await chains(state, port, "end", root_id)
             assert ended.startswith(f"{root_id}  ended")
             assert (await chains(state, port, "list", "--all"))[1].startswith(f"{root_id}  ended")
-            with pytest.raises(ApiError, match="429"):
+            with pytest.raises(ApiError, match="409: a person has ended this chain"):
                 await one.api.post(f"/workspaces/{one.id}/notify", {"message": "hello"})
 
 
