@@ -29,7 +29,7 @@ from molecule_core.wire.inbox import InboxMessage
 from molecule_core.wire.threads import TurnTaken
 
 _log = logging.getLogger("molecule.engine")
-_LOOK_SECONDS = 20.0
+_FIRST_LOOK_SECONDS, _LOOK_SECONDS = 0.5, 20.0
 _MOST_ROUNDS, _MOST_KNOWN = 100, 1000
 _MOST_NAME = 100
 _CLOSED, _OTHERWISE = "thread_closed", "message_id_reused"
@@ -190,6 +190,7 @@ class Mailroom:
 
     async def _draft(self, activity_id: str, text: str) -> None:
         """What a rule stops waits for who decides. Raises ApiError."""
+        seconds = _FIRST_LOOK_SECONDS
         while True:
             try:
                 await self._patience.answer(lambda: self._drafts.post(activity_id, text))
@@ -197,7 +198,8 @@ class Mailroom:
             except ApiError as error:
                 if not waits(error):
                     raise
-            await self._patience.pause(_LOOK_SECONDS)
+            await self._patience.pause(seconds)
+            seconds = min(2 * seconds, _LOOK_SECONDS)
 
     async def _report(self, message: InboxMessage, why: str) -> None:
         entry = {
