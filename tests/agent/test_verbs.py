@@ -11,6 +11,7 @@ import pytest
 from molecule_core.agent.config import Wishes
 from molecule_core.agent.seats import Seats
 from molecule_core.agent.verbs import Verbs
+from molecule_core.client.api import ApiError
 from molecule_core.ground.ids import Ids
 from molecule_core.wire.toolspec import ToolError
 from molecule_core.wire.tooltypes import PeekArguments, PopArguments, ReplyArguments, WaitArguments
@@ -277,6 +278,22 @@ async def test_without_a_workspace_several_seats_are_listed(clock: FakeClock, tm
         with pytest.raises(ToolError, match="say as which one you act with workspace_id: w-1") as caught:
             await desk.verbs.reply(ReplyArguments(text="x"), Told())
     assert caught.value.code == "ambiguous_workspace"
+
+
+@requirement("G10", "G6")
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [(503, "", True), (429, "", True), (401, "", True), (403, "credential_not_accepted", True), (404, "", False)],
+)
+async def test_that_no_message_waits_is_the_servers_to_say_to_who_does_not_lead(
+    status: int, code: str, told: bool, server: StandIn, clock: FakeClock, tmp_path: Path
+) -> None:
+    async with desk_of(tmp_path, clock, server, single=True) as desk:
+        desk.life.seats["w"].state = "following"
+        server.refuses["/activity/ack"] = ApiError(status, {"error": "not now", "code": code})
+        with pytest.raises(ApiError if told else ToolError) as caught:
+            await desk.verbs.pop(PopArguments(activity_id="m-1"))
+        assert told or isinstance(caught.value, ToolError) and caught.value.code == "unknown_message"
 
 
 @requirement("G11", "G10")

@@ -482,13 +482,13 @@ async def test_mail_from_before_an_agent_was_one_to_push_to_is_pushed_also_if_th
 ) -> None:
     pushing = post.server.server.delivery._pushing
     taken, failing = pushing.take, [StoreUnavailable()]
-
-    async def take(*args: Any) -> Any:
-        if failing:
-            raise failing.pop()
-        return await taken(*args)
-
     poller = await post.server.seat("Poller")
+
+    async def take(org_id: str, workspace_id: str, room: Any) -> Any:
+        if failing and workspace_id == poller.id:
+            raise failing.pop()
+        return await taken(org_id, workspace_id, room)
+
     activity_id = await post.ask("early", to=poller)
     monkeypatch.setattr(pushing, "take", take)
     url = "https://later.example/a2a"

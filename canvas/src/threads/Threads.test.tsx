@@ -210,6 +210,37 @@ test("no line goes away at the top while somebody reads back; at the end only th
   expect(words()[0]).toBe("said 101");
 });
 
+test("nothing moves for whoever reads where the page scrolls around the panel, as it does with little height", async () => {
+  const { made } = opened([line(1, "one")]);
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(300);
+  vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => words().length * 100);
+  const around = document.body;
+  around.style.overflowY = "auto";
+  try {
+    made.show(<ThreadView id="t1" tab="said" />);
+    await settled();
+    const say = (from: number, count: number): void => {
+      const ordinals = Array.from({ length: count }, (_, at) => from + at);
+      act(() => made.desk.threadNews.set(ordinals.map((at) => told(at, { type: "agent_message", text: `said ${at}` }))));
+    };
+    const scroll = (to: number): void => {
+      around.scrollTop = to;
+      fireEvent.scroll(around);
+    };
+    say(2, 310);
+    scroll(0);
+    const first = words()[0];
+    say(312, 10);
+    expect(words()[0]).toBe(first);
+    scroll(100_000);
+    say(322, 1);
+    expect(words().length).toBe(300);
+  } finally {
+    around.style.overflowY = "";
+    around.scrollTop = 0;
+  }
+});
+
 test("earlier lines are read once, however often they are asked for, and after a failed page from that page on", async () => {
   const lines = Array.from({ length: 900 }, (_, at) => line(at + 1, `said ${at + 1}`));
   const pages = paged(lines, 60);

@@ -340,7 +340,7 @@ class Membership:
     async def handle(self, activity_id: str, attempt: int) -> bool:
         """A message is handled and does not come again, also if the server cannot be told now: then False.
 
-        Raises Fenced, OSError."""
+        Raises Fenced."""
         self._acks.handled(activity_id, attempt)
         self._leases.pop(activity_id, None)
         self._inbox.settle((self.id, activity_id))
@@ -360,7 +360,7 @@ class Membership:
         """The server knows already that a message is handled."""
         self._leases.pop(activity_id, None)
         self._inbox.settle((self.id, activity_id))
-        with contextlib.suppress(Fenced, OSError):
+        with contextlib.suppress(Fenced):
             self._acks.released({activity_id: 0})
 
     def note_for_leader(self, activity_id: str, attempt: int) -> None:

@@ -198,10 +198,10 @@ class Verbs:
         """Whether the server knows it too. Raises ToolError."""
         try:
             return await seat.handle(entry.message.activity_id, entry.message.attempt)
-        except (Fenced, OSError) as error:
-            why = str(error) or "another process leads now"
+        except Fenced:
             raise ToolError(
-                f"it is handled, but that could not be kept ({why}): it may come once more", "not_kept"
+                "it is handled, but that could not be kept (another process leads now): it may come once more",
+                "not_kept",
             ) from None
 
     # -- answering -----------------------------------------------------------------------------------------------------

@@ -245,7 +245,5 @@ class Bridge:
         held = [each.message.attempt for each in self._inbox.find(outcome.activity_id, self._seat.id)]
         try:
             await self._seat.handle(outcome.activity_id, max([outcome.attempt, *held]))
-        except (Fenced, OSError) as error:
-            _log.warning(
-                "message %s may come once more: %s", outcome.activity_id, str(error) or "another process leads now"
-            )
+        except Fenced:
+            _log.warning("message %s may come once more: another process leads now", outcome.activity_id)

@@ -226,8 +226,8 @@ class Mailroom:
         held = [each.message.attempt for each in self._inbox.find(id_, self._seat.id)]
         try:
             await self._seat.handle(id_, max([entry.message.attempt, *held]))
-        except (Fenced, OSError) as error:
-            _log.warning("message %s may come once more: %s", id_, str(error) or "another process leads now")
+        except Fenced:
+            _log.warning("message %s may come once more: another process leads now", id_)
 
 
 def key_of(message: InboxMessage) -> str:
