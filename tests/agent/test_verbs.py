@@ -293,7 +293,7 @@ async def test_that_no_message_waits_is_the_servers_to_say_to_who_does_not_lead(
         server.refuses["/activity/ack"] = ApiError(status, {"error": "not now", "code": code})
         with pytest.raises(ApiError if told else ToolError) as caught:
             await desk.verbs.pop(PopArguments(activity_id="m-1"))
-        assert told or isinstance(caught.value, ToolError) and caught.value.code == "unknown_message"
+        assert told or (isinstance(caught.value, ToolError) and caught.value.code == "unknown_message")
 
 
 @requirement("G11", "G10")

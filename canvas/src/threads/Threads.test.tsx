@@ -179,6 +179,14 @@ function paged(lines: readonly Item[], most: number): (path: string) => unknown 
   };
 }
 
+/** So many lines come, from a number on. */
+function saying(made: Bench): (from: number, count: number) => void {
+  return (from, count) => {
+    const ordinals = Array.from({ length: count }, (_, at) => from + at);
+    act(() => made.desk.threadNews.set(ordinals.map((at) => told(at, { type: "agent_message", text: `said ${at}` }))));
+  };
+}
+
 test("no line goes away at the top while somebody reads back; at the end only the last ones are in the document", async () => {
   const lines = Array.from({ length: 500 }, (_, at) => line(at + 1, `said ${at + 1}`));
   const { made } = opened(lines, paged(lines, 200));
@@ -187,10 +195,7 @@ test("no line goes away at the top while somebody reads back; at the end only th
   made.show(<ThreadView id="t1" tab="said" />);
   await settled();
   const panel = screen.getByRole("tabpanel");
-  const say = (from: number, count: number): void => {
-    const ordinals = Array.from({ length: count }, (_, at) => from + at);
-    act(() => made.desk.threadNews.set(ordinals.map((at) => told(at, { type: "agent_message", text: `said ${at}` }))));
-  };
+  const say = saying(made);
   const scroll = (to: number): void => {
     panel.scrollTop = to;
     fireEvent.scroll(panel);
@@ -214,31 +219,19 @@ test("nothing moves for whoever reads where the page scrolls around the panel, a
   const { made } = opened([line(1, "one")]);
   vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(300);
   vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockImplementation(() => words().length * 100);
-  const around = document.body;
+  const { container: around } = made.show(<ThreadView id="t1" tab="said" />);
   around.style.overflowY = "auto";
-  try {
-    made.show(<ThreadView id="t1" tab="said" />);
-    await settled();
-    const say = (from: number, count: number): void => {
-      const ordinals = Array.from({ length: count }, (_, at) => from + at);
-      act(() => made.desk.threadNews.set(ordinals.map((at) => told(at, { type: "agent_message", text: `said ${at}` }))));
-    };
-    const scroll = (to: number): void => {
-      around.scrollTop = to;
-      fireEvent.scroll(around);
-    };
-    say(2, 310);
-    scroll(0);
-    const first = words()[0];
-    say(312, 10);
-    expect(words()[0]).toBe(first);
-    scroll(100_000);
-    say(322, 1);
-    expect(words().length).toBe(300);
-  } finally {
-    around.style.overflowY = "";
-    around.scrollTop = 0;
-  }
+  await settled();
+  const say = saying(made);
+  say(2, 310);
+  fireEvent.scroll(around);
+  const first = words()[0];
+  say(312, 10);
+  expect(words()[0]).toBe(first);
+  around.scrollTop = 100_000;
+  fireEvent.scroll(around);
+  say(322, 1);
+  expect(words().length).toBe(300);
 });
 
 test("earlier lines are read once, however often they are asked for, and after a failed page from that page on", async () => {

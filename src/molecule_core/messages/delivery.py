@@ -247,8 +247,8 @@ class Delivery:
         points.reached("push.settled")
 
     async def _settle(self, org_id: str, push: Push, verdict: Verdict, counts: bool) -> None:
-        """While the store takes nothing, what the agent has said is kept for as long as a push may take: the agent would
-        do the same work once more. (Whether another push has the message by then, settling finds out.)"""
+        """While the store takes nothing, what the agent has said is kept for as long as a push may take:
+        it would do the same work once more. Whether another push has the message by then, settling finds out."""
         until = self._clock.monotonic() + self._limits.push_seconds
         while True:
             try:
