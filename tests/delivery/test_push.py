@@ -1,6 +1,7 @@
 """Messages to agents that are pushed to: the answer, the receipt, the order, and what an agent's words end up as."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
@@ -223,28 +224,26 @@ async def test_a_real_agent_on_loopback_answers(engine: Engine, place: str, tmp_
 async def test_a_real_agent_that_is_not_there_yet_gets_its_mail_when_it_is(
     engine: Engine, place: str, tmp_path: Path, clock: FakeClock
 ) -> None:
-    async with http_agent(HttpAgent()) as agent:
-        url = agent.url
-        port = agent.port
-    async with running(engine, place, tmp_path, clock=clock, push_networks=("127.0.0.0/8",)) as server:
-        seat = await server.seat("Ops", url=url)
-        person = await server.person()
-        receipt = await bounded(person.send(seat.id, "hello"))
-        assert receipt["queued"] is True
+    agent = HttpAgent()
+    with socket.socket() as held:  # a port that is taken, and where nobody listens yet
+        held.bind(("127.0.0.1", 0))
+        agent.port = held.getsockname()[1]
+        async with running(engine, place, tmp_path, clock=clock, push_networks=("127.0.0.0/8",)) as server:
+            seat = await server.seat("Ops", url=agent.url)
+            person = await server.person()
+            receipt = await bounded(person.send(seat.id, "hello"))
+            assert receipt["queued"] is True
 
-        again = HttpAgent()
-        again.port = port
-        listener = await asyncio.start_server(again.serve, "127.0.0.1", port)
-        async with listener:
-            await clock.advance(301)
+            async with await asyncio.start_server(agent.serve, sock=held):
+                await clock.advance(301)
 
-            async def arrived() -> int:
-                await clock.advance(0)
-                return len(again.pushed)
+                async def arrived() -> int:
+                    await clock.advance(0)
+                    return len(agent.pushed)
 
-            await eventually(arrived, lambda count: count == 1)
-        assert again.pushed[0].text == "hello"
-        assert again.pushed[0].attempt > 1
+                await eventually(arrived, lambda count: count == 1)
+            assert agent.pushed[0].text == "hello"
+            assert agent.pushed[0].attempt > 1
 
 
 # -- how an agent becomes one ------------------------------------------------------------------------------------------
