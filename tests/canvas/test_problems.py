@@ -1,16 +1,20 @@
 """What is stuck is seen, and a person gets it going again from the page."""
 
 import re
+from pathlib import Path
 
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
 from molecule_core.client.api import Api
+from molecule_core.ground.limits import Limits
 from tests.canvas.chat import chat_path
 from tests.canvas.desk import Desk
-from tests.canvas.stage import Stage
+from tests.canvas.stage import Stage, staged
 from tests.canvas.watching import PRESS_IF_THERE
 from tests.journeys.loops import frozen_chain
+from tests.journeys.patience import eventually
 from tests.requirements import requirement
+from tests.running import running
 
 POLICY = {"content-security-policy": "default-src 'none'"}
 
@@ -127,6 +131,29 @@ async def test_a_message_to_a_paused_agent_says_what_it_waits_for(desk: Desk) ->
     page = await desk.open(chat_path(stage, "Reader"))
     await stage.write("Reader", "When you are back")
     await expect(page.get_by_text("Stored, queued: the agent is paused")).to_be_visible()
+
+
+@requirement("M22", "M25")
+async def test_mail_that_nobody_takes_is_seen_until_its_agent_comes_for_it(browser: Browser, tmp_path: Path) -> None:
+    limits = Limits(untaken_seconds=1)
+    async with running("sqlite", str(tmp_path / "molecule.db"), tmp_path, limits=limits) as server:
+        desk = Desk(browser, await staged(server))
+        stage, seat = desk.stage, desk.stage.seats["Reader"]
+        org_id = (await stage.admin.get("/orgs"))[0]["id"]
+        await stage.write("Reader", "Are you there?")
+        await eventually(lambda: stage.admin.get(f"/orgs/{org_id}/untaken"), lambda page: bool(page["untaken"]))
+
+        page = await desk.open("/app/problems")
+
+        row = page.get_by_role("region", name="Mail that nobody takes").get_by_role("listitem")
+        await expect(row).to_contain_text("1 message waits")
+        await expect(row).to_contain_text("online")
+        await expect(row.get_by_role("link", name="Reader")).to_be_visible()
+        await expect(page.get_by_role("region", name="Needs you")).to_contain_text("1 not taken")
+        (message,) = await seat.api.claim(seat.id, wait=5)
+        await seat.api.ack(seat.id, message)
+        await expect(page.get_by_role("heading", name="Nothing is stuck")).to_be_visible()
+        await desk.close()
 
 
 @requirement("S20")
