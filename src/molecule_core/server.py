@@ -74,6 +74,7 @@ from molecule_core.memory.pruning import MemoryPruning
 from molecule_core.memory.reader import KeyReader, MemoryReader
 from molecule_core.memory.writer import KeyWriter, MemoryWriter
 from molecule_core.messages import facts
+from molecule_core.messages.askers import Askers
 from molecule_core.messages.asking import Asking
 from molecule_core.messages.delivery import Delivery
 from molecule_core.messages.filing import FileWriter
@@ -83,6 +84,7 @@ from molecule_core.messages.letters import Letters
 from molecule_core.messages.measuring import CANARY, Measuring
 from molecule_core.messages.model import EXPIRY, UNMENTIONED
 from molecule_core.messages.obligations import SILENCE
+from molecule_core.messages.outcomes import Outcomes
 from molecule_core.messages.owing import Owing
 from molecule_core.messages.pruning import MessagePruning
 from molecule_core.messages.pushing import Pushing
@@ -183,8 +185,7 @@ class Server(Standing):
         self.threads = Threads(store, org, wakeups, clock=clock, ids=ids, limits=limits)
         projection = Projection(telling, self.delegated)
         self._silence = Silence(store, org, owing, clock=clock, limits=limits)
-        self._letters = Letters(store, org, clock=clock)
-        self.delivery = self._driver(org, owing)
+        askers = self._driver(org, results, owing)
         tracking = Tracking(
             store, org, wakeups, clock=clock, limits=limits, circuit_open_until=self.delivery.circuit_open_until
         )
@@ -221,7 +222,7 @@ class Server(Standing):
         )
         counted, refused, tracing = MessageMeter(), RouteMeter(), self._tracing
         delegating = self.delegations, self.delegated
-        awaited = *delegating, guards.check_still
+        awaited, followed = (*delegating, guards.check_still), (tracking, askers, guards.check_still)
         sends = Delegated(awaited, self.approvals.reader, limits=limits)
         schema = partial(store.rows, "meta_value", {"name": "schema"})
         views = WorkTree(self.delegated, clock=clock), TimeLine(reader, self.delegated)
@@ -238,7 +239,7 @@ class Server(Standing):
             ConnectEdge(public_url=settings.url),
             AgentDocsEdge(public_url=settings.url),
             RegistryEdge(org_writer, org, guards, self._fetcher, telling, clock=clock, limits=limits),
-            MessageEdge(writer, replies, tracking, rates, counted, sends, limits=limits, tracing=tracing),
+            MessageEdge(writer, replies, followed, rates, counted, sends, limits=limits, tracing=tracing),
             ReplyEdge(replies, writer, tracking, counted, limits=limits),
             InboxEdge(writer, handing, reader, projection, counted, clock=clock, limits=limits, tracing=tracing),
             DelegationEdge(awaited, self.approvals.reader, views, org, store.catch_up, counted, limits=limits),
@@ -298,12 +299,15 @@ class Server(Standing):
         follow(SeatsGone, "approvals.seats_gone", made.hearing.seats_gone)
         follow(SeatsMoved, "approvals.seats_moved", made.hearing.seats_moved)
 
-    def _driver(self, org: OrgReader, owing: Owing) -> Delivery:
-        """Whoever pushes."""
-        clock, limits = self._clock, self.settings.limits
-        means = (self.store, org, self._letters, owing)
-        pushing = Pushing(*means, clock=clock, ids=self._ids, randomness=self._randomness, limits=limits)
-        return Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
+    def _driver(self, org: OrgReader, results: Results, owing: Owing) -> Askers:
+        """Whoever gives messages up and whoever pushes; returns who tells those that asked."""
+        clock, ids, bits, limits = self._clock, self._ids, self._randomness, self.settings.limits
+        askers = Askers(self.store, org, results, clock=clock, ids=ids, limits=limits)
+        self._letters = Letters(self.store, org, askers, clock=clock)
+        outcomes = Outcomes(org, self._letters, askers, owing, clock=clock, ids=ids, randomness=bits, limits=limits)
+        pushing = Pushing(self.store, org, outcomes, owing, clock=clock, limits=limits)
+        self.delivery = Delivery(pushing, org, self.wakeups, self._fetcher, clock=clock, limits=limits)
+        return askers
 
     def _memory(self, org: OrgReader) -> MemoryEdge:
         """What agents wish to remember."""

@@ -7,7 +7,7 @@ import pytest
 
 from molecule_core.messages.model import Inbox
 from tests.answers.office import REPLY_SECONDS, Office, notify
-from tests.delivery.agents import Pushed, Reply, plain
+from tests.delivery.agents import Pushed, Reply, plain, said
 from tests.journeys.patience import eventually
 from tests.requirements import requirement
 from tests.running import Seat
@@ -151,3 +151,20 @@ async def test_a_reminder_that_its_agent_does_not_take_is_taken_back(
         await office.pass_time(REPLY_SECONDS)
     assert (len(office.net.pushed), await office.timers()) == (tries, [])
     assert await office.state(ops, asked) == ("answered" if answered else "overdue")
+
+
+@requirement("M14", "M28")
+async def test_an_answer_to_a_reminder_comes_into_the_inbox_of_who_waited_for_the_first(office: Office) -> None:
+    """Whoever had patience for ten minutes was answered at once: with nothing."""
+    office.net.answers(URL, TAKEN, said("done"))
+    ops, lead = await office.server.seat("Ops", delivery_mode="push", url=URL), await office.server.seat("Lead")
+    message = {"role": "user", "parts": [{"kind": "text", "text": "please"}]}
+    body = {"jsonrpc": "2.0", "id": "1", "method": "message/send", "params": {"message": message}}
+    path = f"/workspaces/{ops.id}/a2a"
+    assert (await lead.api.call("POST", path, body=body, headers={"x-timeout": "300"}))["result"] == {}
+
+    await office.pass_time(REPLY_SECONDS)
+
+    (row,) = await office.take(lead)
+    assert row["request_body"]["params"]["message"]["parts"] == [{"kind": "text", "text": "done"}]
+    assert len(office.net.pushed) == 2

@@ -20,10 +20,12 @@ from molecule_core.ground.errors import MoleculeError
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.metrics import DelegationMeter
 from molecule_core.messages import facts
+from molecule_core.messages.askers import Askers
 from molecule_core.messages.handing import Handing
 from molecule_core.messages.letters import Letters
 from molecule_core.messages.model import Filters, Sender
 from molecule_core.messages.obligations import Asked
+from molecule_core.messages.outcomes import Outcomes
 from molecule_core.messages.owing import Owing
 from molecule_core.messages.pushed import Push, Room
 from molecule_core.messages.pushing import Pushing
@@ -62,10 +64,12 @@ class Stage:
         self.writer = MessageWriter(store, org, clock=clock, ids=ids, limits=limits, owing=owing)
         self.handing = Handing(store, org, world.wakeups, world.reader, owing, clock=clock, limits=limits)
         self.replies = Replies(store, org, self.writer, self.handing, owing, clock=clock, ids=ids)
-        letters, bits = Letters(store, org, clock=clock), SeededRandomness(7)
-        means = (store, org, letters, owing)
-        self.pushing = Pushing(*means, clock=clock, ids=ids, randomness=bits, limits=limits)
         results = Results(owing, clock=clock, ids=ids)
+        askers = Askers(store, org, results, clock=clock, ids=ids, limits=limits)
+        letters, bits = Letters(store, org, askers, clock=clock), SeededRandomness(7)
+        means = (org, letters, askers, owing)
+        outcomes = Outcomes(*means, clock=clock, ids=ids, randomness=bits, limits=limits)
+        self.pushing = Pushing(store, org, outcomes, owing, clock=clock, limits=limits)
         ends = Ends(org, results, DelegationMeter(OUTCOMES), history=True)
         writes = partial(DelegationWriter, store, org, self.writer, world.reader, ends)
         self.delegations = writes(clock=clock, ids=ids, limits=limits)

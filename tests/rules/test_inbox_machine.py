@@ -26,11 +26,13 @@ from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import rules
 from molecule_core.messages import settling as settling_module
+from molecule_core.messages.askers import Askers
 from molecule_core.messages.handing import Handing
 from molecule_core.messages.letters import Letters
 from molecule_core.messages.model import RECEIVE, Draft, Filters, Line, LogEntry, Receipt, Sender
 from molecule_core.messages.owing import Owing
 from molecule_core.messages.reader import MessageReader
+from molecule_core.messages.results import Results
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import Org
 from molecule_core.org.reader import OrgReader
@@ -63,8 +65,10 @@ class World:
         self.org = org = OrgReader(self.registry)
         self.writer = MessageWriter(self.store, org, clock=self.clock, ids=self.ids, limits=limits)
         self.reader = MessageReader(self.store, org, self.wakeups, limits=limits, public_url="")
-        self.letters = Letters(self.store, org, clock=self.clock)
         owing = Owing(self.clock, limits)
+        results = Results(owing, clock=self.clock, ids=self.ids)
+        askers = Askers(self.store, org, results, clock=self.clock, ids=self.ids, limits=limits)
+        self.letters = Letters(self.store, org, askers, clock=self.clock)
         self.handing = Handing(self.store, org, self.wakeups, self.reader, owing, clock=self.clock, limits=limits)
         self.run(self.store.open())
 
@@ -208,7 +212,7 @@ class InboxMachine(RuleBasedStateMachine):
         before = self.sent.get((sender, id_)) if id_ is not None else None
         if before is not None:
             assert found == (before[2] if before[:2] == (which, text) else MessageIdReused)
-        elif len(box.open(box.head)) == LIMIT:
+        elif len(box.open(box.head)) >= LIMIT:
             assert found is InboxFull
         else:
             assert isinstance(found, Receipt)
@@ -264,10 +268,28 @@ class InboxMachine(RuleBasedStateMachine):
         if not mortal:
             return
         message = mortal[choice % len(mortal)]
+        is_asked = self._is_asked(box, message)
         self.world.run(self.world.letters.expire(message.id))
         if not message.handled and max(message.dies_at or 0, message.lease_until) <= now:
             message.letter = "dead"
             box.handle([message])
+            if is_asked:
+                self._is_told(1 - which, box.id)
+
+    def _is_asked(self, box: Model, message: Message) -> bool:
+        """Whether the other seat wants an answer to it that nobody has given."""
+        place = {"workspace_id": box.id, "seq": message.seq}
+        intent, owed = self.world.rows("asked", **place)[0][7], self.world.rows("obligation", **place)
+        is_open = not owed or owed[0][5] == "open"
+        return message.source is not None and intent == "request" and is_open
+
+    def _is_told(self, which: int, source: str) -> None:
+        """The server writes to a seat, however full its inbox is."""
+        box = self.boxes[which]
+        (row,) = self.world.run(self.world.reader.after(box.id, box.head, Filters(activity_type=RECEIVE), 2))
+        box.head += 1
+        assert (row.seq, row.kind, row.source_id) == (box.head, "system", source)
+        box.inbox.append(Message(row.seq, row.id, source))
 
     @rule(which=which, choice=st.integers(0, 8), discard=st.booleans())
     def bring_back_or_discard(self, which: int, choice: int, discard: bool) -> None:

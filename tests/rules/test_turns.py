@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from molecule_core.ground.limits import Limits
 from molecule_core.messages import turns
-from molecule_core.messages.pushed import Head, Room, Verdict
+from molecule_core.messages.pushed import Head, Heard, Room, Said, Verdict
 from molecule_core.messages.turns import LONGEST_BACK_OFF_SECONDS, Turns, back_off, judge, takeable
 from tests.requirements import requirement
 
@@ -79,7 +80,9 @@ def test_whatever_an_agent_answers_can_be_told_to_its_sender(answer: object) -> 
     told = msgspec.json.decode(turns.rpc_answer(7, text))
     assert told["id"] == 7
     assert "result" in told or "error" in told
-    assert isinstance(turns.answer_text(text), str)
+    found = turns.replied(text, Limits())
+    assert (found.said is Said.TAKEN) == (found == Heard(Said.TAKEN))
+    assert all(part[part["kind"]] for part in found.parts)
     assert isinstance(turns.error_text(text), str | None)
 
 
@@ -87,8 +90,51 @@ def test_whatever_an_agent_answers_can_be_told_to_its_sender(answer: object) -> 
 def test_the_words_of_an_answer_are_those_of_its_message_its_artifacts_or_its_status() -> None:
     part = {"kind": "text", "text": "hi"}
     for result in ({"parts": [part]}, {"artifacts": [{"parts": [part]}]}, {"status": {"message": {"parts": [part]}}}):
-        assert turns.answer_text(msgspec.json.encode({"result": result}).decode()) == "hi"
-    assert turns.answer_text('{"result":{"kind":"task","status":{"state":"submitted"}}}') == ""
+        assert _replied({"result": result}) == Heard(Said.WORDS, "hi", (part,))
+        for wrapped in ({"message": result}, {"task": {"kind": "task", **result}}):
+            assert _replied({"result": wrapped}) == Heard(Said.WORDS, "hi", (part,))
+    assert _replied({"result": {"kind": "task", "status": {"state": "submitted"}}}) == Heard(Said.TAKEN)
+
+
+def _replied(answer: object, limits: Limits | None = None) -> Heard:
+    return turns.replied(msgspec.json.encode(answer).decode(), limits or Limits())
+
+
+@requirement("M14")
+@pytest.mark.parametrize(
+    ("answer", "said", "text"),
+    [
+        ({"result": "hello"}, Said.WORDS, "hello"),
+        ({"error": "boom"}, Said.ERROR, "boom"),
+        ({"error": {"code": 1, "message": "boom"}}, Said.ERROR, "boom"),
+        ({"error": {"code": 1}}, Said.ERROR, "the agent answered with an error"),
+        ({"result": {"status": {"state": "TASK_STATE_FAILED"}}}, Said.ERROR, "its task has failed"),
+        ({"result": {"task": {"status": {"state": "rejected"}}}}, Said.NO, "its task was rejected"),
+        ({"result": {"status": {"state": "completed"}}}, Said.TAKEN, ""),
+        ({"result": ""}, Said.TAKEN, ""),
+        ({"ok": True}, Said.TAKEN, ""),
+        ([], Said.TAKEN, ""),
+    ],
+)
+def test_what_is_said_in_other_forms_is_an_answer_too(answer: object, said: Said, text: str) -> None:
+    found = _replied(answer)
+    assert (found.said, found.text) == (said, text)
+
+
+@requirement("M14")
+def test_words_of_a_task_that_goes_on_or_has_failed_are_kept() -> None:
+    part = {"kind": "text", "text": "which one?"}
+    for state, said in (("input-required", Said.WORDS), ("working", Said.WORDS), ("failed", Said.ERROR)):
+        status = {"state": state, "message": {"parts": [part]}}
+        assert _replied({"result": {"kind": "task", "status": status}}) == Heard(said, "which one?", (part,))
+
+
+@requirement("M14", "M15")
+def test_of_an_answer_that_is_larger_than_a_message_that_is_said() -> None:
+    limits = Limits(body_bytes=200)
+    found = _replied({"result": {"parts": [{"kind": "data", "data": ["x" * 300]}]}}, limits)
+    assert (found.said, found.parts[0]["kind"]) == (Said.WORDS, "text")
+    assert "larger than a message may be" in found.text
 
 
 # -- back-off ----------------------------------------------------------------------------------------------------------

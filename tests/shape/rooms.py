@@ -31,7 +31,7 @@ EDGES = (
     "edges",
     "views",
     "slices.{writer,reader,rules,model}",
-    "messages.{chains,handing,letters,lineage,pushed,replies,telling,tracking,turns}",
+    "messages.{askers,chains,handing,letters,lineage,pushed,replies,telling,tracking,turns}",
     "wire",
     "ground",
 )
@@ -152,7 +152,7 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         # and reads that belong to delivery alone.
         "chains": ("rules", "reader", "model", "lineage", "queries"),
         "broadcasts": ("chains", "attachments", "entering", "rules", "model", "lineage", "queries"),
-        "settling": ("owing", "ticks", "rules", "model"),
+        "settling": ("owing", "ticks", "rules", "pushed", "model"),
         # What a row that enters a log brings with it; and the rows that a delegation leaves.
         "entering": ("ticks", "model"),
         # The rows that an approval leaves.
@@ -195,11 +195,28 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
         "silence": ("settling", "owing", "obligations", "ticks", "rules", "pushed", "model"),
         # Files and the rows that tell of them: sending need not know how bytes are kept.
         "filing": ("writer", "rules", "model", "attachments"),
-        "letters": ("settling", "obligations", "ticks", "rules", "pushed", "model"),
+        # What a workspace that has asked is told later.
+        "askers": (
+            "answers",
+            "results",
+            "attachments",
+            "entering",
+            "settling",
+            "obligations",
+            "rules",
+            "ticks",
+            "turns",
+            "pushed",
+            "lineage",
+            "model",
+        ),
+        "letters": ("askers", "settling", "obligations", "ticks", "rules", "pushed", "model"),
         "turns": ("pushed", "model"),
         # What came of a push, in a file of its own beside the claims.
         "outcomes": (
+            "askers",
             "attachments",
+            "entering",
             "facts",
             "letters",
             "settling",
@@ -216,7 +233,6 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
             "attachments",
             "facts",
             "outcomes",
-            "letters",
             "settling",
             "owing",
             "obligations",
@@ -315,6 +331,7 @@ HANDS: dict[str, tuple[str, ...]] = {
         "letters",
         "entering",
         "results",
+        "askers",
         "outcomes",
         "pushing",
         "telling",

@@ -21,6 +21,7 @@ TABLES: dict[str, str] = {
     "dead_letters": "messages",
     "pushes": "messages",
     "push_targets": "messages",
+    "answer_waits": "messages",
     "read_marks": "messages",
     "chains": "messages",
     "files": "messages",

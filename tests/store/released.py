@@ -19,6 +19,7 @@ RELEASED = {
     5: _FOLDER / "schema_5.sql",
     6: _FOLDER / "schema_6.sql",
     7: _FOLDER / "schema_7.sql",
+    8: _FOLDER / "schema_8.sql",
 }
 """The schema of every release, by its number."""
 Rows = dict[str, list[tuple[Any, ...]]]

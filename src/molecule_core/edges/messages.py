@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from molecule_core.access.model import Caller, Kind, Role
+from molecule_core.edges.awaiting import AwaitingAnswers, Followed
 from molecule_core.edges.delegated import EXTENSIONS, Delegated, asks_to_delegate
 from molecule_core.edges.problems import SPOKEN_IN_JSON_RPC, problem_headers, problem_of
 from molecule_core.edges.query import whole_number
@@ -29,6 +30,7 @@ from molecule_core.messages import rules
 from molecule_core.messages.model import (
     KIND_DELEGATION,
     LOGGABLE,
+    REQUEST,
     STATUSES,
     Announcement,
     Draft,
@@ -38,7 +40,6 @@ from molecule_core.messages.model import (
     Sender,
 )
 from molecule_core.messages.replies import Replies
-from molecule_core.messages.tracking import Tracking
 from molecule_core.messages.turns import rpc_answer
 from molecule_core.messages.writer import MessageWriter
 from molecule_core.org.model import PUSH
@@ -63,7 +64,7 @@ class MessageEdge:
         self,
         writer: MessageWriter,
         replies: Replies,
-        tracking: Tracking,
+        followed: Followed,
         rates: Rates,
         counted: MessageMeter,
         delegated: Delegated,
@@ -76,7 +77,8 @@ class MessageEdge:
         self._rates = rates
         self._writer = writer
         self._replies = replies
-        self._tracking = tracking
+        self._tracking, *_ = followed
+        self._awaiting = AwaitingAnswers(*followed)
         self._limits = limits
         self._counted = counted
 
@@ -146,6 +148,7 @@ class MessageEdge:
                 return self._delegate(call, draft, version, refused)
             # before it is on its way: what is refused has not been sent
             patience = self._patience(call) if call.target.delivery_mode == PUSH else None
+            draft = structs.replace(draft, patience=patience or 0)
             if self._tracing is not None:
                 about = {"molecule.workspace": call.target.id, "molecule.org": call.target.org_id}
                 span = self._tracing.begin("molecule.send", draft.trace_parent, about)
@@ -160,7 +163,7 @@ class MessageEdge:
             return Later(future, answer)
         # here, and not with the answer: its sender may hang up before
         future.add_done_callback(lambda done: accepted() if _has_result(done) else None)
-        return self._await_answer(call, rpc_id, future, answer, patience)
+        return self._await_answer(call, draft, future, answer, patience)
 
     async def _delegate(
         self, call: Call, draft: Draft, version: str | None, refused: Callable[[MoleculeError], Answer]
@@ -203,27 +206,30 @@ class MessageEdge:
     async def _await_answer(
         self,
         call: Call,
-        rpc_id: str | int | None,
+        draft: Draft,
         sending: "asyncio.Future[Receipt]",
         receipt_of: "Callable[[asyncio.Future[Receipt]], Answer]",
         seconds: int,
     ) -> Answer:
         """The answer of a push agent, or, if it has no time or its answer does not come so soon, a receipt."""
-        await asyncio.wait((sending,))
-        if not _has_result(sending):
+        try:
+            receipt, state = await self._awaiting.end(call, sending, seconds)
+        except MoleculeError:
+            if _has_result(sending):
+                raise
             return receipt_of(sending)
-        receipt = sending.result()
-        state = await self._tracking.answer(call.target.id, receipt.activity_id, seconds)
         if state is not None and state.answer is not None:
-            return Answer(rpc_answer(rpc_id, state.answer))
+            return Answer(rpc_answer(draft.rpc_id, state.answer))
         if state is not None and state.dead:
             raise NotTaken(reason=state.dead_reason, detail=state.dead_detail)
         depth = await self._tracking.depth(call.target.id)
-        why = "the agent has not answered yet; ask for its answer under a2a/queue"
+        why = "the agent has not answered yet"
         if state is not None:
             why = "the agent is busy or could not be reached; the message waits for it"
+        is_asked = draft.sender.workspace_id is not None and draft.intent == REQUEST
+        why += "; its answer comes into your inbox" if is_asked else "; a2a/queue tells how it stands"
         at = rfc3339(receipt.created_at)
-        told = queued_answer(rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at)
+        told = queued_answer(draft.rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at)
         queued = {"queued": True, "queue_id": receipt.activity_id, "queue_depth": depth, "message": why}
         return json_answer({**told, "delivery_mode": "push-async" if state is None else PUSH, **queued}, 202)
 

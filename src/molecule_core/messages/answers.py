@@ -18,8 +18,11 @@ Out = Line | Draft
 
 def out_of(asked: Asked, parts: list[dict[str, Any]], metadata: dict[str, Any], key: str | None) -> Out:
     """An answer, to whom its message came from."""
-    if asked.source_id is None:
-        return Line(parts, key, metadata)
+    return Line(parts, key, metadata) if asked.source_id is None else draft_to(asked, parts, metadata, key)
+
+
+def draft_to(asked: Asked, parts: list[dict[str, Any]], metadata: dict[str, Any], key: str | None = None) -> Draft:
+    """An answer to a workspace."""
     return Draft(
         sender=Sender(f"workspace:{asked.workspace_id}", asked.workspace_id, None, None),
         params={"metadata": {}},

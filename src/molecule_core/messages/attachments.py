@@ -4,7 +4,7 @@ A part of a message may name any address: ours are looked up, all others are dat
 """
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -116,6 +116,21 @@ def looked_up(parts: list[dict[str, Any]], org_id: str, sender_id: str | None) -
             known = {"name": shown_name(content["name"])} if isinstance(content.get("name"), str) else {}
         regular.append({**part, "file": {**content, **known}})
     return Mentions(regular, list(dict.fromkeys(file_ids)))
+
+
+def sendable(
+    parts: Iterable[dict[str, Any]], org_id: str, sender_id: str
+) -> Generator[Step, Any, list[dict[str, Any]]]:
+    """The parts of an answer to a push. Instead of a file of ours that its agent may not send there is why."""
+    kept = list[dict[str, Any]]()
+    for part in parts:
+        try:
+            yield from looked_up([part], org_id, sender_id)
+        except InvalidMessage as refusal:
+            kept.append({"kind": "text", "text": refusal.text})
+        else:
+            kept.append(part)
+    return kept
 
 
 def _are_words(parts: list[dict[str, Any]]) -> bool:

@@ -1,6 +1,6 @@
 """Dead letters: messages that were given up, with a reason, until a person requeues or discards them.
 
-Above: the edges, `pushing` of this slice. Below: handing, rules, store.
+Above: the edges, `pushing` of this slice. Below: askers, settling, rules, store.
 """
 
 from collections.abc import Callable, Generator
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from molecule_core.ground.clock import Clock
 from molecule_core.ground.errors import NotDead, NotFound
 from molecule_core.messages import rules
+from molecule_core.messages.askers import Askers
 from molecule_core.messages.model import (
     DEAD,
     DISCARDED,
@@ -21,13 +22,13 @@ from molecule_core.messages.model import (
     Inbox,
     Place,
 )
-from molecule_core.messages.obligations import given_up
+from molecule_core.messages.obligations import given_up, joined
 from molecule_core.messages.pushed import MessageState
-from molecule_core.messages.settling import inbox_keys, inbox_of, save_inbox, settle
+from molecule_core.messages.settling import inbox_keys, inbox_of, save_inbox, settle, state_of
 from molecule_core.messages.ticks import Statement, ticked
 from molecule_core.org.model import PUSH
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Command, Decision, Event, Read, Step, Store, T, WriteSet
+from molecule_core.store.database import Command, Decision, Event, Step, Store, T, WriteSet
 from molecule_core.store.journal import PUSHES, answer_key, log_key, org_key
 from molecule_core.store.timers import TIMERS, no_timer, timer
 from molecule_core.wire.events import MessageDead, MessageDiscarded, MessageRequeued
@@ -36,9 +37,10 @@ from molecule_core.wire.events import MessageDead, MessageDiscarded, MessageRequ
 class Letters:
     """Gives messages up, and brings them back."""
 
-    def __init__(self, store: Store, org: OrgReader, *, clock: Clock) -> None:
+    def __init__(self, store: Store, org: OrgReader, askers: Askers, *, clock: Clock) -> None:
         self._store = store
         self._org = org
+        self._askers = askers
         self._clock = clock
 
     async def expire(self, activity_id: str) -> None:
@@ -66,7 +68,7 @@ class Letters:
         return (yield from self.dying(inbox, state, EXPIRED, state.last_error))
 
     def dying(self, inbox: Inbox, state: MessageState, reason: str, detail: str | None) -> Decision[None]:
-        """Gives a message up: nobody is handed it any more, and the floor goes past it."""
+        """Gives a message up: nobody is handed it any more, the floor goes past it, and who asked hears of it."""
         now, workspace_id = self._clock.now(), state.workspace_id
         org_id = self._org.living(workspace_id).org_id
         place = Place(state.seq, state.attempt, state.no)
@@ -81,7 +83,8 @@ class Letters:
         if self._org.living(workspace_id).delivery_mode == PUSH:
             writes.append(("wake_target", {"workspace_id": workspace_id, "due": now}))
         events = [_event("MESSAGE_DEAD", state, told)]
-        return WriteSet(None, writes, events, (*_rings(org_id, state), PUSHES))
+        written = WriteSet(None, writes, events, (*_rings(org_id, state), PUSHES))
+        return joined(written, (yield from self._askers.given_up(state, reason)))
 
     async def requeue(self, workspace_id: str, activity_id: str) -> None:
         """Hands a dead letter out again: the same row, wherever it stands, with its attempts counted on. It does not
@@ -99,6 +102,7 @@ class Letters:
                 ("requeue_handout", {**row, "attempt": state.dead_attempts}),
                 ("set_dead_letter", {**row, "state": REQUEUED}),
                 ("forget_push", row),
+                ("forget_answer_wait", {"id": state.id}),
                 save_inbox(workspace_id, waits),
             ]
             if self._org.living(workspace_id).delivery_mode == PUSH:
@@ -133,12 +137,6 @@ class Letters:
 
     def _on_inbox(self, workspace_id: str, decide: Callable[[], Decision[T]]) -> Command[T]:
         return Command(self._org.living(workspace_id).org_id, inbox_keys(workspace_id), decide)
-
-
-def state_of(activity_id: str) -> Generator[Step, Any, MessageState | None]:
-    """How the delivery of a message stands."""
-    rows = yield Read("message_state", {"id": activity_id})
-    return MessageState(*rows[0]) if rows else None
 
 
 def _check_dead(state: MessageState) -> None:

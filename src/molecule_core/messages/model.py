@@ -161,6 +161,8 @@ class Draft(Struct, frozen=True):
     """None: a person's or a peer's, as the sender is."""
     activity_id: str | None = None
     """None: a new one."""
+    patience: int = 0
+    """So many seconds its sender waits for the answer of an agent that is pushed to."""
 
 
 class Line(Struct, frozen=True):
@@ -172,11 +174,13 @@ class Line(Struct, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """What a sender is told. The same for every repetition of the same message."""
+    """What a sender is told. The same for every repetition of the same message, but for `held_until`: the answer is
+    theirs here until then (microseconds); 0: nobody waits for it."""
 
     activity_id: str
     context_id: str
     created_at: int
+    held_until: int = 0
 
 
 class Announcement(Struct, frozen=True):

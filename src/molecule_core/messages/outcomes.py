@@ -1,6 +1,6 @@
 """What came of a push, as it is written down: the answer, the next try, the end; and for delegations what others hear.
 
-Above: `pushing`. Below: letters, settling, turns. Nothing here touches the network. docs/delivery.md,
+Above: `pushing`. Below: askers, letters, settling, turns. Nothing here touches the network. docs/delivery.md,
 docs/delegations.md.
 """
 
@@ -8,19 +8,21 @@ from collections.abc import Generator
 from typing import Any
 
 from molecule_core.ground.clock import SECOND, Clock
-from molecule_core.ground.errors import InvalidMessage
 from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.text import shorten
 from molecule_core.messages import attachments, rules, turns
+from molecule_core.messages.askers import Askers, Letter
+from molecule_core.messages.entering import logged
 from molecule_core.messages.facts import Accepted, Answer, Answered, Delayed, Explained, GivenUp, Unsure
-from molecule_core.messages.letters import Letters, state_of
+from molecule_core.messages.letters import Letters
 from molecule_core.messages.model import (
     ACKED,
     DEAD,
     EXPIRED,
     KIND_ASKED,
     KIND_DECIDED,
+    KIND_PEER,
     KIND_USER,
     NOTIFY,
     REFUSED,
@@ -33,14 +35,16 @@ from molecule_core.messages.model import (
 from molecule_core.messages.obligations import Facts, Obligation, joined, not_taken, obligation_at
 from molecule_core.messages.owing import Owing
 from molecule_core.messages.pushed import AGENT_ERROR, UNSURE, Heard, MessageState, Push, Said, Verdict
-from molecule_core.messages.settling import handled_letters, handout, inbox_of, settle
+from molecule_core.messages.settling import handled_letters, handout, inbox_of, settle, state_of
 from molecule_core.messages.ticks import Statement, ticked
 from molecule_core.org.model import PUSH
 from molecule_core.org.reader import OrgReader
-from molecule_core.store.database import Decision, Event, Step, Take, WriteSet
+from molecule_core.store.database import Decision, Step, Take, WriteSet
 from molecule_core.store.journal import PUSHES, answer_key, log_key, org_key
 
 _SUMMARY_LENGTH = 80
+# Of an agent that says nothing, or has answered by its tools.
+_NOTHING = Heard(Said.TAKEN)
 
 
 class Outcomes:
@@ -50,6 +54,7 @@ class Outcomes:
         self,
         org: OrgReader,
         letters: Letters,
+        askers: Askers,
         owing: Owing,
         *,
         clock: Clock,
@@ -59,6 +64,7 @@ class Outcomes:
     ) -> None:
         self._org = org
         self._letters = letters
+        self._askers = askers
         self._owing = owing
         self._clock = clock
         self._ids = ids
@@ -73,8 +79,9 @@ class Outcomes:
             return None
         return state if state.acked_at is None and state.attempt == push.attempt else None
 
-    def of_message(self, push: Push, verdict: Verdict, counts: bool) -> Decision[None]:
-        """What came of the push of a message, if this push still holds it. `counts`: whether a failure does."""
+    def of_message(self, push: Push, verdict: Verdict, heard: Heard | None, counts: bool) -> Decision[None]:
+        """What came of the push of a message, if this push still holds it. `heard`: its agent's answer, read; `counts`:
+        whether a failure does."""
         state = yield from self.held(push)
         if state is None:
             return WriteSet(None)
@@ -83,7 +90,7 @@ class Outcomes:
         # By its tools, before the push failed.
         is_answered = owed is not None and not owed.is_open
         if verdict.answer is not None or is_answered:
-            return (yield from self._answered(push, state, inbox, owed, verdict.answer or "{}"))
+            return (yield from self._answered(push, state, inbox, owed, verdict.answer or "{}", heard or _NOTHING))
         now = self._clock.now()
         failures = state.failures + int(turns.is_counted(state.kind, verdict, counts=counts))
         if state.expires_at is not None and state.expires_at <= now and not state.requeued:
@@ -111,15 +118,24 @@ class Outcomes:
         return WriteSet(None, writes, rings=(answer_key(push.activity_id), PUSHES)), next_at
 
     def _answered(
-        self, push: Push, state: MessageState, inbox: Inbox, owed: Obligation | None, answer: str
+        self,
+        push: Push,
+        state: MessageState,
+        inbox: Inbox,
+        owed: Obligation | None,
+        answer: str,
+        heard: Heard = _NOTHING,
     ) -> Decision[None]:
         now = self._clock.now()
         written = yield from self._settled(push, state, inbox, now, ACKED, answer=answer)
-        line = yield from self._line_for_the_user(state, answer, now)
-        if line is not None:
-            written.writes.append(("insert_activity", line))
-            written.events.append(Event("AGENT_MESSAGE", push.workspace_id, "activity", line.id, at=now))
-        return joined(written, self._closed_by(owed, answer, line, now))
+        row: Letter | None = None
+        if state.kind == KIND_USER and heard.parts:
+            row = yield from self._line_for_the_user(state, heard, now)
+        elif owed is not None and owed.is_open and owed.kind == KIND_PEER:
+            row = yield from self._askers.answered(owed, heard)
+        if row is not None:
+            joined(written, row.facts)
+        return joined(written, self._closed_by(owed, heard, None if row is None else row.id, now))
 
     def _settled(
         self,
@@ -146,22 +162,22 @@ class Outcomes:
         rings = (answer_key(state.id), log_key(workspace_id), org_key(self._org.living(workspace_id).org_id), PUSHES)
         return WriteSet(None, writes, told if tick == ACKED else [], rings)
 
-    def _closed_by(self, owed: Obligation | None, answer: str, line: Activity | None, now: int) -> Facts:
-        """What an agent's answer to a push does to what it owes: words answer it, an error declines it, and nothing
-        leaves it open: such an agent has only said that it has the message."""
-        if owed is None or not owed.is_open:
+    def _closed_by(self, owed: Obligation | None, heard: Heard, row_id: str | None, now: int) -> Facts:
+        """What an agent's answer to a push does to what it owes: words, data and files answer it, an error or the word
+        that it will not declines it, and nothing leaves it open: such an agent has only said that it has the message.
+        `row_id`: where the answer stands, if it has a row."""
+        if owed is None or not owed.is_open or heard.said is Said.TAKEN:
             return Facts([], [])
         if owed.kind == KIND_ASKED:  # no text is a decision; the time for it goes on
             return Facts([], [])
-        said = turns.answer_text(answer)
-        if said and owed.kind == KIND_DECIDED:
-            return self._owing.answered(owed, now, None)._replace(
-                risen=(Explained(owed.activity_id, owed.seq, said, now),)
-            )
-        if said:
-            return self._owing.answered(owed, now, None if line is None else line.id)
-        reason = turns.error_text(answer)
-        return Facts([], []) if reason is None else self._owing.declined(owed, now, reason)
+        if owed.kind == KIND_DECIDED and heard.parts:
+            if not heard.text:  # only words explain
+                return Facts([], [])
+            risen = (Explained(owed.activity_id, owed.seq, heard.text, now),)
+            return self._owing.answered(owed, now, None)._replace(risen=risen)
+        if heard.said is Said.WORDS:
+            return self._owing.answered(owed, now, row_id)
+        return self._owing.declined(owed, now, heard.text, answer_id=row_id)
 
     # -- delegations ---------------------------------------------------------------------------------------------------
 
@@ -179,7 +195,8 @@ class Outcomes:
         now, error = self._clock.now(), turns.why(verdict)
         if heard is not None:
             written = yield from self._settled(push, state, inbox, now, ACKED, answer=verdict.answer)
-            parts = yield from self._sendable(push, heard)
+            seat = self._org.living(push.workspace_id)
+            parts = yield from attachments.sendable(heard.parts, seat.org_id, seat.id)
             return joined(written, self._told_by(push, state, owed, heard, parts, now))
         if verdict.code == UNSURE:
             written = yield from self._settled(push, state, inbox, now, None, error=error)
@@ -229,26 +246,13 @@ class Outcomes:
             return self._owing.declined(owed, now, heard.text, answer_id=answer.id)._replace(risen=(fact,))
         return self._owing.answered(owed, now, answer.id)._replace(risen=(fact,))
 
-    def _sendable(self, push: Push, heard: Heard) -> Generator[Step, Any, list[dict[str, Any]]]:
-        """The parts of an answer. Instead of a file of ours that its agent may not send there is why."""
-        seat, parts = self._org.living(push.workspace_id), list[dict[str, Any]]()
-        for part in heard.parts:
-            try:
-                yield from attachments.looked_up([part], seat.org_id, seat.id)
-            except InvalidMessage as refusal:
-                parts.append({"kind": "text", "text": refusal.text})
-            else:
-                parts.append(part)
-        return parts
-
-    def _line_for_the_user(self, state: MessageState, answer: str, now: int) -> Generator[Step, Any, Activity | None]:
+    def _line_for_the_user(self, state: MessageState, heard: Heard, now: int) -> Generator[Step, Any, Letter]:
         """What an agent answers to a person belongs into their chat, as if the agent had written it there."""
-        text = turns.answer_text(answer)
-        if state.kind != KIND_USER or not text:
-            return None
         seat, activity_id = self._org.living(state.workspace_id), self._ids.new()
-        body = rules.notice_body(activity_id, [{"kind": "text", "text": text[: self._limits.text_bytes // 4]}])
-        return Activity(
+        parts = yield from attachments.sendable(heard.parts, seat.org_id, seat.id)
+        sent = yield from attachments.looked_up(parts, seat.org_id, seat.id)
+        body = rules.notice_body(activity_id, sent.parts)
+        row = Activity(
             id=activity_id,
             org_id=seat.org_id,
             workspace_id=seat.id,
@@ -261,8 +265,10 @@ class Outcomes:
             sender=f"workspace:{seat.id}",
             context_id=state.context_id or activity_id,
             created_at=now,
-            summary=shorten(text, _SUMMARY_LENGTH),
+            summary=shorten(rules.text_of(parts), _SUMMARY_LENGTH),
             request_body=body.decode(),
             root_id=state.id,
             cause_id=state.id,
         )
+        written = logged(None, row, "AGENT_MESSAGE", sent.file_ids)
+        return Letter(row.id, Facts(written.writes, written.events, written.rings))

@@ -34,6 +34,7 @@ _WITH_A_ROW = (
     "forget_mentions",
     "forget_handout",
     "forget_push",
+    "forget_answer_wait",
     "forget_dead_letter",
     "forget_obligation",
 )

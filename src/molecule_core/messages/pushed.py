@@ -56,6 +56,11 @@ class MessageState(Struct, frozen=True):
         return not self.dead and not self.requeued and (self.seq <= self.floor or self.acked_at is not None)
 
     @property
+    def is_over(self) -> bool:
+        """Whether its agent has answered a push of it, or it was given up: whoever waits for the answer has that."""
+        return self.dead or self.answer is not None
+
+    @property
     def dead(self) -> bool:
         """Whether it was given up, and nobody has asked for it again."""
         return self.dead_state in (DEAD, DISCARDED)

@@ -11,11 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from molecule_core.ground.clock import SECOND, Clock
-from molecule_core.ground.ids import Ids, Randomness
 from molecule_core.ground.limits import Limits
 from molecule_core.messages import attachments, rules, turns
 from molecule_core.messages.facts import Delayed, Returned
-from molecule_core.messages.letters import Letters
 from molecule_core.messages.model import ACKED, HANDED_OVER, KIND_DECIDED, KIND_DELEGATION, Inbox, Place, Shown
 from molecule_core.messages.obligations import Obligation, not_taken, owes_key
 from molecule_core.messages.outcomes import Outcomes
@@ -46,23 +44,14 @@ class Pushing:
     """Claims for pushes, and their outcomes."""
 
     def __init__(
-        self,
-        store: Store,
-        org: OrgReader,
-        letters: Letters,
-        owing: Owing,
-        *,
-        clock: Clock,
-        ids: Ids,
-        randomness: Randomness,
-        limits: Limits,
+        self, store: Store, org: OrgReader, outcomes: Outcomes, owing: Owing, *, clock: Clock, limits: Limits
     ) -> None:
         self._store = store
         self._org = org
+        self._outcomes = outcomes
         self._owing = owing
         self._clock = clock
         self._limits = limits
-        self._outcomes = Outcomes(org, letters, owing, clock=clock, ids=ids, randomness=randomness, limits=limits)
 
     async def due(self, count: int) -> list[tuple[str, int]]:
         """Which agents are to be looked at, and when (microseconds); the longest due first."""
@@ -121,15 +110,14 @@ class Pushing:
     async def settle(self, org_id: str, push: Push, verdict: Verdict, *, counts: bool) -> None:
         """What came of a push. A failure that does not count brings the message no nearer to its death."""
         keys = (*inbox_keys(push.workspace_id), owes_key(push.workspace_id, push.source_id))
-        if push.kind != KIND_DELEGATION:
-            settling = partial(self._outcomes.of_message, push, verdict, counts)
-            # An explanation is followed far: were it not alone, its whole group would be decided twice.
-            await self._store.run(Command(org_id, keys, settling, alone=push.kind == KIND_DECIDED))
-            return
-        heard = None if verdict.answer is None else turns.heard(verdict.answer, self._limits)
+        read, of_kind = turns.replied, self._outcomes.of_message
+        if push.kind == KIND_DELEGATION:
+            read, of_kind = turns.heard, self._outcomes.of_delegation
+        heard = None if verdict.answer is None else read(verdict.answer, self._limits)
         files = () if heard is None else attachments.keys_of([*heard.parts])
-        deciding = partial(self._outcomes.of_delegation, push, verdict, heard, counts)
-        await self._store.run(Command(org_id, (*keys, *files), deciding))
+        deciding = partial(of_kind, push, verdict, heard, counts)
+        # An explanation is followed far: were it not alone, its whole group would be decided twice.
+        await self._store.run(Command(org_id, (*keys, *files), deciding, alone=push.kind == KIND_DECIDED))
 
     async def release(self, org_id: str, push: Push) -> None:
         """The server stops in the middle of a push: the next one need not wait for the lease to end."""

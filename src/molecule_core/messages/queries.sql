@@ -494,6 +494,20 @@ ORDER BY r.seq LIMIT :count;
 -- how the delivery of a message went is forgotten: it is pushed as if for the first time, or not any more
 DELETE FROM pushes WHERE workspace_id = :workspace_id AND seq = :seq;
 
+-- name: hold_answer
+-- whoever has sent a message waits for its answer; of several requests the one that waits longest
+INSERT INTO answer_waits (activity_id, until) VALUES (:id, :until)
+ON CONFLICT (activity_id) DO UPDATE SET
+    until = CASE WHEN excluded.until > answer_waits.until THEN excluded.until ELSE answer_waits.until END;
+
+-- name: answer_wait
+-- until when somebody waits for the answer to a message
+SELECT until FROM answer_waits WHERE activity_id = :id;
+
+-- name: forget_answer_wait
+-- whoever waited for the answer to a message does so no more
+DELETE FROM answer_waits WHERE activity_id = :id;
+
 -- name: start_push
 -- a message is pushed now: it does not wait any more
 UPDATE pushes SET next_at = 0, busy = 0 WHERE workspace_id = :workspace_id AND seq = :seq;

@@ -28,13 +28,16 @@ from molecule_core.messages.model import (
     ANSWERED,
     DEAD,
     DECLINED,
+    EXPIRED,
     HANDED_OVER,
     INFORM,
     NOTIFY,
     OUTSIDE,
     OVERDUE,
+    REFUSED,
     REQUEST,
     STORED,
+    UNREACHABLE,
     WAKE_ASKED,
     Draft,
     Handout,
@@ -56,6 +59,11 @@ _TOLD = ("progress", "options")
 # How status messages of A2A tasks say that the task is not done, and will not be.
 _UNDER_WAY = ("submitted", "queued", "working", "input-required", "auth-required")
 _NO = ("failed", "rejected", "canceled")
+_GIVEN_UP = {
+    EXPIRED: "its life was over before the agent had handled it",
+    REFUSED: "the agent refused it",
+    UNREACHABLE: "the agent could not be reached",
+}
 WIDEST = 512
 """Places of an inbox that one note of what became of it covers at most."""
 MOST_HAND_OVERS = 100
@@ -285,7 +293,7 @@ class Note(NamedTuple):
     """What a workspace is told: the words, what programs read of them, and of which other one it is."""
 
     text: str
-    about: dict[str, list[str]]
+    about: Mapping[str, object]
     target_id: str
 
 
@@ -312,6 +320,17 @@ def no_answer(unheard: Sequence[Unheard], names: Mapping[str, str], limits: Limi
     newest = f": {', '.join(ids)}" if len(ids) == count else f"; the newest: {', '.join(ids)}"
     text = f"{who}. {count} of your messages to {them} {gets} any more{newest}."
     return Note(text, {"removed_ids": gone, "activity_ids": ids}, gone[0])
+
+
+def not_delivered(message: MessageState, name: str, reason: str, limits: Limits) -> Note:
+    """Tells the workspace that sent it that a message which wants an answer was given up. `name`: of who was to have
+    it; whoever gave that may have written there what it likes."""
+    who = f"{shorten(name, limits.name_length)!r} ({message.workspace_id})"
+    text = (
+        f"Your message {message.id} to {who} was given up: {_GIVEN_UP.get(reason, reason)}. No answer to it comes, "
+        "unless a person has it delivered after all."
+    )
+    return Note(text, {"activity_id": message.id, "reason": reason}, message.workspace_id)
 
 
 # -- delivery ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from molecule_core.ground.errors import NotFound
 from molecule_core.messages import rules
 from molecule_core.messages.model import ACKED, HANDLED, RECEIVE, Filters, Handout, Inbox, Place, Span
 from molecule_core.messages.owing import Owing
+from molecule_core.messages.pushed import MessageState
 from molecule_core.messages.ticks import Statement, ticked
 from molecule_core.org.model import PUSH
 from molecule_core.org.reader import OrgReader
@@ -183,6 +184,12 @@ def inbox_of(workspace_id: str) -> Generator[Step, Any, Inbox]:
     """How far an inbox is handled."""
     rows = yield Read("inbox_state", {"workspace_id": workspace_id})
     return Inbox(*rows[0]) if rows else Inbox()
+
+
+def state_of(activity_id: str) -> Generator[Step, Any, MessageState | None]:
+    """How the delivery of a message stands."""
+    rows = yield Read("message_state", {"id": activity_id})
+    return MessageState(*rows[0]) if rows else None
 
 
 def standing(workspace_id: str, seq: int) -> Generator[Step, Any, tuple[Inbox, Handout | None, bool]]:

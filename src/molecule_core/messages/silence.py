@@ -188,7 +188,7 @@ class Silence:
             inbox = replace(inbox, requeued=inbox.requeued + 1)
             row = {"workspace_id": seat.id, "seq": owed.seq}
             writes += [("requeue_handout", {**row, "attempt": max(1, attempt)}), save_inbox(seat.id, inbox)]
-            writes.append(("forget_push", row))
+            writes += [("forget_push", row), ("forget_answer_wait", {"id": owed.activity_id})]
         rings: tuple[str, ...] = (log_key(seat.id),)
         if seat.delivery_mode == PUSH:
             writes.append(("wake_target", {"workspace_id": seat.id, "due": now}))

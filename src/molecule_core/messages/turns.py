@@ -22,6 +22,7 @@ from molecule_core.messages.pushed import (
     Verdict,
 )
 from molecule_core.wire import strictjson
+from molecule_core.wire.agentanswers import member, parts_of, result_of, state_of
 
 LONGEST_BACK_OFF_SECONDS = 300
 # An agent that has no time and does not say until when; a heartbeat with a free slot ends this wait earlier.
@@ -34,6 +35,8 @@ _JITTER_BITS = 20
 _MOST_REPEATED = 200
 # What an agent says of its failure is an error detail, which is so long at most.
 _MOST_DETAIL = 4096
+_ERROR = "the agent answered with an error"
+_TOO_LARGE = {"kind": "text", "text": "The answer is larger than a message may be. It stands whole under a2a/queue."}
 
 
 def judge(status: int, headers: Mapping[str, str], body: bytes, *, max_depth: int) -> Verdict:
@@ -181,25 +184,14 @@ def rpc_answer(rpc_id: str | int | None, answer: str) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": rpc_id, **(kept or {"result": Raw(answer.encode())})})
 
 
-def answer_text(answer: str) -> str:
-    """The words of an agent's answer: of its message, or of what its task made. Empty if there are none."""
-    result = _member(msgspec.json.decode(answer), "result")
-    holders = [result, _member(_member(result, "status"), "message")]
-    artifacts = _member(result, "artifacts")
-    holders += artifacts if isinstance(artifacts, list) else []
-    parts = [part for holder in holders for part in _list(_member(holder, "parts"))]
-    texts = [_member(part, "text") for part in parts if _member(part, "kind", "text") == "text"]
-    return "\n".join(text for text in texts if isinstance(text, str) and text)
-
-
 def error_text(answer: str) -> str | None:
     """What an agent said went wrong, if its answer is a JSON-RPC error."""
-    error = _member(msgspec.json.decode(answer), "error")
+    error = member(msgspec.json.decode(answer), "error")
     if error is None:
         return None
-    message = _member(error, "message")
+    message = member(error, "message")
     said = shorten(message, _MOST_REPEATED) if isinstance(message, str) else ""
-    return said or "the agent answered with an error"
+    return said or _ERROR
 
 
 # -- an agent's answer to a delegation ---------------------------------------------------------------------------------
@@ -211,10 +203,10 @@ def heard(answer: str, limits: Limits) -> Heard:
     value = msgspec.json.decode(answer)
     if _is_queued(value):
         return Heard(Said.TAKEN)
-    state, error = _state(_result(value)), _member(value, "error")
+    state, error = state_of(result_of(value)), member(value, "error")
     if error not in (None, False, ""):
-        return Heard(Said.ERROR, _failure(error) or "the agent answered with an error")
-    parts = _bounded([part for holder in _holders(_result(value)) for part in _parts(holder)], limits)
+        return Heard(Said.ERROR, _failure(error) or _ERROR)
+    parts = _bounded(parts_of(result_of(value)), limits)
     text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
     if state in _FAILED:
         return Heard(Said.ERROR, shorten(text, _MOST_DETAIL) or f"its task has {_FAILED[state]}")
@@ -225,6 +217,25 @@ def heard(answer: str, limits: Limits) -> Heard:
     return Heard(Said.TAKEN)
 
 
+def replied(answer: str, limits: Limits) -> Heard:
+    """The same of a message that carries no delegation. There whatever it says is an answer, also of a task that goes
+    on: who asked reads it. Of an answer that is larger than a message it is said that it is."""
+    value = msgspec.json.decode(answer)
+    error, result, state = member(value, "error"), result_of(value), state_of(result_of(value))
+    if error not in (None, False, ""):
+        return Heard(Said.ERROR, _failure(error) or _ERROR)
+    said = parts_of(result)
+    if not said and isinstance(result, str) and result:
+        said = [{"kind": "text", "text": result}]
+    parts = tuple(_bounded(said, limits) or ([_TOO_LARGE] if said else []))
+    text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
+    if state in _FAILED:
+        return Heard(Said.ERROR, text or f"its task has {_FAILED[state]}", parts)
+    if state == "rejected":
+        return Heard(Said.NO, text or "its task was rejected", parts)
+    return Heard(Said.WORDS, text, parts) if parts else Heard(Said.TAKEN)
+
+
 def is_queued(answer: str) -> bool:
     """Whether an agent says that it has not done it yet, by the shape of its answer: `status: queued`, `queued: true`,
     or a task that has not ended."""
@@ -233,7 +244,7 @@ def is_queued(answer: str) -> bool:
 
 def task_state(answer: str) -> str | None:
     """The state of the A2A task that an agent answers with, as A2A 0.3 spells it; None if it answers with none."""
-    return _state(_result(msgspec.json.decode(answer)))
+    return state_of(result_of(msgspec.json.decode(answer)))
 
 
 _FAILED = {"failed": "failed", "canceled": "been canceled"}
@@ -241,55 +252,16 @@ _ENDED = ("completed", "rejected", *_FAILED)
 
 
 def _is_queued(value: Any) -> bool:
-    result = _result(value)
-    if any(_member(each, "queued") is True or _member(each, "status") == "queued" for each in (value, result)):
+    result = result_of(value)
+    if any(member(each, "queued") is True or member(each, "status") == "queued" for each in (value, result)):
         return True
-    state = _state(result)
+    state = state_of(result)
     return state is not None and state not in _ENDED
 
 
-def _result(value: Any) -> Any:
-    """What JSON-RPC wraps, and what A2A 1.0 wraps in that again."""
-    result = _member(value, "result", value)
-    inner = [_member(result, name) for name in ("task", "message")]
-    return next((each for each in inner if isinstance(each, dict)), result)
-
-
-def _state(result: Any) -> str | None:
-    state = _member(_member(result, "status"), "state")
-    if not isinstance(state, str):
-        return None
-    plain = state.lower().removeprefix("task_state_").replace("_", "-")
-    return "canceled" if plain == "cancelled" else plain
-
-
 def _failure(error: Any) -> str:
-    message = _member(error, "message", error)
+    message = member(error, "message", error)
     return shorten(message, _MOST_DETAIL) if isinstance(message, str) else ""
-
-
-def _holders(result: Any) -> list[Any]:
-    """Whatever in an answer holds parts: a message, what a task says, what it made."""
-    return [result, _member(_member(result, "status"), "message"), *_list(_member(result, "artifacts"))]
-
-
-def _parts(holder: Any) -> list[dict[str, Any]]:
-    """Its parts as messages of Molecule have them; what is none is left out."""
-    found = []
-    for part in _list(_member(holder, "parts")):
-        kinds = [_member(part, name) for name in ("kind", "type")] + [name for name in _CONTENT if _member(part, name)]
-        kind = next((each for each in kinds if each is not None), None)
-        if (
-            isinstance(kind, str)
-            and kind in _CONTENT
-            and isinstance(_member(part, kind), _CONTENT[kind])
-            and part[kind]
-        ):
-            found.append({"kind": kind, **{name: held for name, held in part.items() if name not in ("kind", "type")}})
-    return found
-
-
-_CONTENT: dict[str, type | tuple[type, ...]] = {"text": str, "data": (dict, list), "file": dict}
 
 
 def _bounded(parts: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]]:
@@ -308,14 +280,6 @@ def _bounded(parts: list[dict[str, Any]], limits: Limits) -> list[dict[str, Any]
     if len(msgspec.json.encode(kept)) <= limits.body_bytes:
         return kept
     return [{"kind": "text", "text": part["text"]} for part in kept if part["kind"] == "text"]
-
-
-def _member(value: Any, name: str, default: Any = None) -> Any:
-    return value.get(name, default) if isinstance(value, dict) else default
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 class Turns:

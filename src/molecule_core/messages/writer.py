@@ -17,7 +17,7 @@ from molecule_core.messages import attachments, rules
 from molecule_core.messages.asking import approval_of, explained
 from molecule_core.messages.broadcasts import Broadcasts
 from molecule_core.messages.chains import Chains
-from molecule_core.messages.entering import logged, with_its_delivery
+from molecule_core.messages.entering import held_by, logged, with_its_delivery
 from molecule_core.messages.facts import Answer, Progressed, Returned
 from molecule_core.messages.lineage import BEGINS
 from molecule_core.messages.model import (
@@ -121,7 +121,8 @@ class MessageWriter:
             hashed = rules.content_hash(workspace_id, draft)
             twins = yield Read("find_twin", {"sender": sender.key, "dedupe_key": draft.dedupe_key})
             if twins:
-                return WriteSet(rules.repeated(twins[0], hashed=hashed, message_id=draft.dedupe_key))
+                first = rules.repeated(twins[0], hashed=hashed, message_id=draft.dedupe_key)
+                return WriteSet(*held_by(draft, target, first, self._clock.now(), again=True))
         if sender.workspace_id is not None and answers is None:
             said, own = draft.message["metadata"], self._org.living(sender.workspace_id)
             answers = yield from self._owing.answers(own, workspace_id, said, alone=alone)
@@ -186,8 +187,10 @@ class MessageWriter:
             trace_parent=draft.trace_parent,
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
+        receipt, held = held_by(draft, target, receipt, now)
         event = "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED"
         written = with_its_delivery(logged(receipt, activity, event, sent.file_ids), target, activity)
+        written.writes += held
         return self._with_its_answer(written, answers, activity)
 
     def _ending(

@@ -123,7 +123,7 @@ class Command(Struct, Generic[T]):
     alone: bool = False
 
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 
 
 class Followers(Protocol):

@@ -259,6 +259,13 @@ CREATE TABLE pushes (
     PRIMARY KEY (workspace_id, seq)
 ) /*sqlite: WITHOUT ROWID */;
 
+-- messages: who has asked a push agent something and waits for its answer, and until when; the answer to who waits no more
+-- goes into their inbox
+CREATE TABLE answer_waits (
+    activity_id TEXT PRIMARY KEY,
+    until BIGINT NOT NULL
+) /*sqlite: WITHOUT ROWID */;
+
 -- messages: push agents that have mail, and when to look at each
 CREATE TABLE push_targets (
     workspace_id TEXT PRIMARY KEY,

@@ -14,6 +14,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.text import is_client_id, shorten
 from molecule_core.wire import replytypes
 from molecule_core.wire import tooltypes as types
+from molecule_core.wire.agentanswers import parts_of, result_of
 from molecule_core.wire.envelope import asked as asked_for
 from molecule_core.wire.inbox import InboxMessage, message_of
 from molecule_core.wire.speaks import Speaks, allowed
@@ -198,14 +199,20 @@ def _check(answer: Any, *names: str) -> None:
 
 
 def _said(answer: Any) -> str:
-    """What a peer that answers at once said."""
-    result = answer.get("result") if isinstance(answer, dict) else None
-    if not isinstance(result, dict):
-        return ""
-    artifacts = result.get("artifacts")
-    holders = [result, *(artifacts if isinstance(artifacts, list) else ())]
-    parts = [part for each in holders if isinstance(each, dict) for part in _list(each.get("parts"))]
-    return "\n".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))
+    """What a peer that answers at once said; of data, its JSON, and of files, their names."""
+    result = result_of(answer) if isinstance(answer, dict) and "result" in answer else None
+    if isinstance(result, str):
+        return result
+    return "\n".join(_words(part) for part in parts_of(result))
+
+
+def _words(part: dict[str, Any]) -> str:
+    if part["kind"] == "text":
+        return str(part["text"])
+    if part["kind"] == "data":
+        return msgspec.json.encode(part["data"]).decode()
+    named = [part["file"].get(name) for name in ("name", "uri")]
+    return f"[file {next((each for each in named if isinstance(each, str)), 'without a name')}]"
 
 
 # -- answering by handle -----------------------------------------------------------------------------------------------

@@ -1,0 +1,50 @@
+"""What an A2A agent says with its answer to `message/send`, wrapped by JSON-RPC, by A2A 0.3 or 1.0, or by nothing.
+
+Above: `messages/turns.py`, which judges it; the verbs, which show it.
+"""
+
+from typing import Any
+
+_CONTENT: dict[str, type | tuple[type, ...]] = {"text": str, "data": (dict, list), "file": dict}
+
+
+def result_of(value: Any) -> Any:
+    """What JSON-RPC wraps, and what A2A 1.0 wraps in that again."""
+    result = member(value, "result", value)
+    inner = [member(result, name) for name in ("task", "message")]
+    return next((each for each in inner if isinstance(each, dict)), result)
+
+
+def state_of(result: Any) -> str | None:
+    """The state of the task that it is, as A2A 0.3 spells it; None if it is none."""
+    state = member(member(result, "status"), "state")
+    if not isinstance(state, str):
+        return None
+    plain = state.lower().removeprefix("task_state_").replace("_", "-")
+    return "canceled" if plain == "cancelled" else plain
+
+
+def parts_of(result: Any) -> list[dict[str, Any]]:
+    """All that it says, as parts of messages of Molecule: a message, what a task says, what it made."""
+    holders = [result, member(member(result, "status"), "message"), *_list(member(result, "artifacts"))]
+    return [part for holder in holders for part in _parts(holder)]
+
+
+def _parts(holder: Any) -> list[dict[str, Any]]:
+    """Its parts as messages of Molecule have them; what is none is left out."""
+    found = []
+    for part in _list(member(holder, "parts")):
+        kinds = [member(part, name) for name in ("kind", "type")] + [name for name in _CONTENT if member(part, name)]
+        kind = next((each for each in kinds if each is not None), None)
+        if isinstance(kind, str) and kind in _CONTENT and isinstance(member(part, kind), _CONTENT[kind]) and part[kind]:
+            found.append({"kind": kind, **{name: held for name, held in part.items() if name not in ("kind", "type")}})
+    return found
+
+
+def member(value: Any, name: str, default: Any = None) -> Any:
+    """A member of an object; the default for everything else."""
+    return value.get(name, default) if isinstance(value, dict) else default
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
