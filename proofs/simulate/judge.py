@@ -11,8 +11,8 @@ import msgspec
 from proofs.harness.verdicts import descents, gaps
 from proofs.simulate.cells import Cells
 from proofs.simulate.company import Company
-from proofs.simulate.people import Book
-from proofs.simulate.world import Item, World
+from proofs.simulate.people import Book, Sent
+from proofs.simulate.world import SIM_LIMITS, Item, World
 
 _OPEN = {
     "messages that nobody has handled": """SELECT count(*) FROM activities a
@@ -28,8 +28,20 @@ _OPEN = {
 _ENDED = ("DELEGATION_COMPLETE", "DELEGATION_FAILED")
 _RULED = ("APPROVAL_APPROVED", "APPROVAL_DENIED", "APPROVAL_EXPIRED", "APPROVAL_WITHDRAWN")
 # What keeps itself going, and what is due much later than any game lasts.
+_ANSWERED = """SELECT a.id, a.source_id, a.dedupe_key FROM activities a
+    JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq AND o.state IN ('answered', 'declined')
+    JOIN pushes p ON p.workspace_id = a.workspace_id AND p.seq = a.seq AND p.answer IS NOT NULL
+    WHERE a.kind = 'peer_agent'"""
+_GIVEN_UP = """SELECT a.id, a.source_id, a.dedupe_key FROM activities a
+    JOIN dead_letters d ON d.workspace_id = a.workspace_id AND d.seq = a.seq AND d.state = 'dead'
+    WHERE a.kind = 'peer_agent' AND a.intent = 'request'"""
+_TOLD_OF = """SELECT workspace_id, coalesce(json_extract(request_body, '$.params.message.metadata.in_reply_to'),
+    json_extract(request_body, '$.params.message.metadata.activity_id'))
+    FROM activities WHERE inbound_no IS NOT NULL AND kind IN ('peer_agent', 'system')"""
 _TIMERS = "SELECT kind, key, due FROM timers"
 _LATE_SECONDS = 130
+# A sender is waited for as long as its patience says, and ten seconds more.
+_HELD_SECONDS = SIM_LIMITS.patience_seconds + 12
 _LINES = "SELECT thread_id, ordinal, type, body FROM thread_entries ORDER BY 1, 2"
 
 
@@ -71,6 +83,7 @@ class _Judge:
     def all(self) -> str:
         self._numbers()
         self._messages()
+        self._answers()
         self._delegations()
         self._approvals()
         self._threads()
@@ -124,6 +137,23 @@ class _Judge:
         for id_ in self._book.handled:
             if id_ not in known:
                 self._fault("accepted but missing", f"handled {id_}")
+
+    def _answers(self) -> None:
+        """What came of a question to an agent that is pushed to is known to who asked: where it waited, or in its
+        inbox, and there once."""
+        told = Counter(self._rows(_TOLD_OF))
+        heard = {sent.id for sent in self._book.sent if sent.is_heard or self._fell_behind(sent)}
+        answered, given_up = self._rows(_ANSWERED), self._rows(_GIVEN_UP)
+        for id_, source_id, sent in answered + given_up:
+            times = told[source_id, id_]
+            if times > 1 or not (times or sent in heard):
+                self._fault("answers that did not come once", f"{sent}: {times} times in the inbox")
+        self._world.counts["late answers"] += sum(told[source_id, id_] for id_, source_id, _ in answered)
+
+    def _fell_behind(self, sent: Sent) -> bool:
+        """Whether the server died before it could know that a caller had hung up. Such a caller has to ask again."""
+        at = sent.hung_up_at
+        return at > 0 and any(at <= each <= at + _HELD_SECONDS for each in self._world.fell_at)
 
     def _told(self, names: tuple[str, ...]) -> Counter[str]:
         """How often something was told of each: once, to however many workspaces."""

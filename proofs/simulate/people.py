@@ -14,7 +14,7 @@ from molecule_core.ground.clock import SECOND, rfc3339
 from molecule_core.messages.handles import handle_of
 from proofs.simulate.company import Company, Seat
 from proofs.simulate.loop import passing
-from proofs.simulate.world import Cut, Item, World
+from proofs.simulate.world import Cut, HungUp, Item, World
 
 LEASE_SECONDS = 20
 _WAITS = (0, 5, 60, 60, 60, 60)
@@ -26,11 +26,13 @@ _LATE_SECONDS, _LATE_WHERE_SLOW = 0.2, 30.0
 _AT_ONCE = 1 * SECOND
 _ROUNDING_SECONDS = 0.001
 _MOST_TRIES = 200
+_UNAVAILABLE = 503
 _ACTIONS = ("mail.send", "file.write", "pay")
 
 
 class Sent(Struct):
-    """A message as its sender knows it. `receipt`: the activity that it became, where the sender was told."""
+    """A message as its sender knows it. `receipt`: the activity that it became, where the sender was told; `is_heard`:
+    it was told in the same call what came of it; `hung_up_at`: when it hung up and asked no more, else 0."""
 
     id: str
     sender: str
@@ -38,6 +40,8 @@ class Sent(Struct):
     inbox: str
     receipt: str | None = None
     is_accepted: bool = False
+    is_heard: bool = False
+    hung_up_at: float = 0.0
 
 
 class Book:
@@ -82,7 +86,7 @@ class Person:
             except Cut:
                 await passing(self.dice.uniform(0.01, 1))
                 continue
-            if status != 503:
+            if status != _UNAVAILABLE:
                 return status, answer
             self.world.counts["answered 503"] += 1
             await passing(self.dice.uniform(0.1, 2))
@@ -110,20 +114,44 @@ class Person:
             seat = self.dice.choice(inboxes)
             sent = Sent(f"{name}-{number}", name, number, seat.id)
             self.book.sent.append(sent)
+            if self.dice.random() < 0.1 and not await self._put_in_a_hurry(sent):
+                continue
             await self._put(sent)
             if self.dice.random() < 0.1:
                 await self._put(sent)
 
+    async def _put_in_a_hurry(self, sent: Sent) -> bool:
+        """The same once, by somebody who soon hangs up; whether it is to be said again."""
+        path, body = self._said(sent)
+        try:
+            self._heard(sent, *await self.world.ask(self._token, "POST", path, body, patience=self.dice.uniform(0, 4)))
+        except HungUp:
+            sent.hung_up_at = self.world.now
+            return False
+        except Cut:
+            pass
+        return True
+
     async def _put(self, sent: Sent) -> None:
+        path, body = self._said(sent)
+        self._heard(sent, *await self.insist("POST", path, body))
+
+    def _said(self, sent: Sent) -> tuple[str, Item]:
         message = {"role": "user", "messageId": sent.id, "parts": [{"kind": "text", "text": f"say {sent.id}"}]}
         body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": message}}
-        status, answer = await self.insist("POST", f"/workspaces/{sent.inbox}/a2a", body)
+        return f"/workspaces/{sent.inbox}/a2a", body
+
+    def _heard(self, sent: Sent, status: int, answer: Any) -> None:
+        if status == _UNAVAILABLE:
+            return
         if status >= 400:
             self.refused("send", answer, "not_taken", "chain_frozen")
+            sent.is_heard |= answer.get("code") == "not_taken"
             return
         if status:
             sent.is_accepted = True
             receipt = answer.get("activity_id")
+            sent.is_heard |= receipt is None
             if sent.receipt is not None and receipt is not None and receipt != sent.receipt:
                 self.world.fault("two receipts", f"{sent.id}: {sent.receipt}, then {receipt}")
             sent.receipt = receipt or sent.receipt

@@ -34,6 +34,7 @@ ZEROS = (
     "handed twice under one attempt",
     "handed again after its ack",
     "delegations that did not end once",
+    "answers that did not come once",
     "results that were not told",
     "answered and yet not ended by it",
     "approvals that did not end once",
@@ -74,6 +75,8 @@ _SHOWN = (
     "pushes",
     "pushes failed",
     "pushes doubled",
+    "hung up",
+    "late answers",
     "rings lost",
     "clock jumps",
     "engines that forgot all",
@@ -176,6 +179,13 @@ _CONTROLS = (
         breaks="answered and yet not ended by it",
     ),
     Control(
+        name="who took a receipt is thought to wait",
+        file="messages/askers.py",
+        line="return (yield from _waited_for_until(message_id)) > self._clock.now()",
+        by="return (yield from _waited_for_until(message_id)) >= 0",
+        breaks="answers that did not come once",
+    ),
+    Control(
         name="an approval that was used can be used",
         file="approvals/writer.py",
         line="if found is Usable.USED:",
@@ -207,9 +217,11 @@ PROOF = Proof(
     "things twice; delegations are given on, waited for, taken back and begun again, approvals climb and are "
     "decided, used and taken back, threads spawn, write to and wait for each other under two engines that fence "
     "each other off, persons speak and decide. The server dies between two steps or at a named point, up to three "
-    "times a seed, and another one opens the same file; calls are cut before or after they were done; half of all "
+    "times a seed, and another one opens the same file; calls are cut before or after they were done, and senders hang "
+    "up; half of all "
     "wake-ups get lost; the wall clock is set by an hour, and back; a slow disk commits in another turn. In the "
-    "end nothing that was accepted is missing or there twice, each delegation, approval and turn has ended once, "
+    "end nothing that was accepted is missing or there twice, what an agent has answered to a push is known to who "
+    "asked, and once in its inbox if it is there, each delegation, approval and turn has ended once, "
     "every wait has come back neither early nor late, no timer is past due, no journal has a gap, nobody waits "
     "for what never comes; and the same seed plays the same game, to the last row of the journal. All crash points and "
     "all cells of the tables of states are reached, but for those that the game cannot come to, and for rare ones, in "

@@ -57,6 +57,10 @@ class Cut(Exception):
     """No answer came: what was asked may or may not have been done."""
 
 
+class HungUp(Cut):
+    """The caller did not wait any longer."""
+
+
 class Chance(Struct, frozen=True):
     """What is drawn for a whole game: how often what goes wrong."""
 
@@ -103,6 +107,7 @@ class World:
         self.net = Net(self)
         self.up = asyncio.Event()
         self.deaths_left = chance.deaths
+        self.fell_at: list[float] = []
         self.is_dying = False
         self._folder = folder
         self._life = Life()
@@ -196,6 +201,7 @@ class World:
             if not answer.done():
                 answer.set_exception(Cut())
         self.is_dying = False
+        self.fell_at.append(self.now)
         self.counts["deaths"] += 1
         # Not as a part of the life that ends here, which would end it too.
         delay = self.dice.uniform(0.1, _LONGEST_RESTART_SECONDS)
@@ -235,9 +241,17 @@ class World:
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     async def ask(
-        self, token: str, method: str, path: str, body: Any = None, *, key: str | None = None, **query: Any
+        self,
+        token: str,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        patience: float | None = None,
+        **query: Any,
     ) -> tuple[int, Any]:
-        """Status and body of one call. Raises Cut."""
+        """Status and body of one call, for which its caller waits so many seconds. Raises Cut."""
         while not self.up.is_set():  # it may be gone again before this one has its turn
             await self.up.wait()
         self.counts["calls"] += 1
@@ -264,7 +278,14 @@ class World:
                 else:
                     answer.set_exception(error)
 
+        def hang_up() -> None:
+            if not answer.done():
+                self.counts["hung up"] += 1
+                answer.set_exception(HungUp())
+
         task.add_done_callback(tell)
+        if patience is not None:
+            self.loop.call_later(patience, hang_up)
         try:
             found = await answer
         finally:
