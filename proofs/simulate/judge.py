@@ -27,7 +27,6 @@ _OPEN = {
 }
 _ENDED = ("DELEGATION_COMPLETE", "DELEGATION_FAILED")
 _RULED = ("APPROVAL_APPROVED", "APPROVAL_DENIED", "APPROVAL_EXPIRED", "APPROVAL_WITHDRAWN")
-# What keeps itself going, and what is due much later than any game lasts.
 _ANSWERED = """SELECT a.id, a.source_id, a.dedupe_key FROM activities a
     JOIN obligations o ON o.workspace_id = a.workspace_id AND o.seq = a.seq AND o.state IN ('answered', 'declined')
     JOIN pushes p ON p.workspace_id = a.workspace_id AND p.seq = a.seq AND p.answer IS NOT NULL
@@ -38,6 +37,7 @@ _GIVEN_UP = """SELECT a.id, a.source_id, a.dedupe_key FROM activities a
 _TOLD_OF = """SELECT workspace_id, coalesce(json_extract(request_body, '$.params.message.metadata.in_reply_to'),
     json_extract(request_body, '$.params.message.metadata.activity_id'))
     FROM activities WHERE inbound_no IS NOT NULL AND kind IN ('peer_agent', 'system')"""
+# What keeps itself going, and what is due much later than any game lasts.
 _TIMERS = "SELECT kind, key, due FROM timers"
 _LATE_SECONDS = 130
 # A sender is waited for as long as its patience says, and ten seconds more.

@@ -279,7 +279,7 @@ class World:
                     answer.set_exception(error)
 
         def hang_up() -> None:
-            if not answer.done():
+            if not answer.done() and not task.done():
                 self.counts["hung up"] += 1
                 answer.set_exception(HungUp())
 

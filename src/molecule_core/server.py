@@ -302,7 +302,7 @@ class Server(Standing):
     def _driver(self, org: OrgReader, results: Results, owing: Owing) -> Askers:
         """Whoever gives messages up and whoever pushes; returns who tells those that asked."""
         clock, ids, bits, limits = self._clock, self._ids, self._randomness, self.settings.limits
-        askers = Askers(self.store, org, results, clock=clock, ids=ids, limits=limits)
+        askers = Askers(self.store, org, self.wakeups, results, clock=clock, ids=ids, limits=limits)
         self._letters = Letters(self.store, org, askers, clock=clock)
         outcomes = Outcomes(org, self._letters, askers, owing, clock=clock, ids=ids, randomness=bits, limits=limits)
         pushing = Pushing(self.store, org, outcomes, owing, clock=clock, limits=limits)

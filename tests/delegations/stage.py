@@ -65,7 +65,7 @@ class Stage:
         self.handing = Handing(store, org, world.wakeups, world.reader, owing, clock=clock, limits=limits)
         self.replies = Replies(store, org, self.writer, self.handing, owing, clock=clock, ids=ids)
         results = Results(owing, clock=clock, ids=ids)
-        askers = Askers(store, org, results, clock=clock, ids=ids, limits=limits)
+        askers = Askers(store, org, world.wakeups, results, clock=clock, ids=ids, limits=limits)
         letters, bits = Letters(store, org, askers, clock=clock), SeededRandomness(7)
         means = (org, letters, askers, owing)
         outcomes = Outcomes(*means, clock=clock, ids=ids, randomness=bits, limits=limits)

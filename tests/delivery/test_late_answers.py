@@ -218,12 +218,59 @@ async def test_who_asks_again_and_hangs_up_gets_no_second_letter(
     await desk.ask(messageId="m-1")
     await desk.answer()
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Tracking, "answer", busy)
-        assert (await refused(desk.ask(patience=20, messageId="m-1"))).status == 503
+    await ask_and_hang_up(desk, monkeypatch)
 
     assert words(await desk.answer()) == [{"kind": "text", "text": "at noon"}]
     assert (await desk.ask(patience=20, messageId="m-1"))["result"]["parts"][0]["text"] == "at noon"
+
+
+async def ask_and_hang_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same message again, whose sender is gone before it is told anything."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracking, "answer", busy)
+        assert (await refused(desk.ask(patience=20, messageId="m-1"))).status == 503
+    await desk.post.quiet()
+
+
+@requirement("M14")
+async def test_who_has_heard_it_and_hangs_up_when_asking_again_gets_no_letter(
+    post: Post, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post.net.answers(URL, said("at noon"))
+    await desk.ask(patience=20, messageId="m-1")
+
+    for _ in range(3):
+        await ask_and_hang_up(desk, monkeypatch)
+
+    assert await desk.mail() == []
+
+
+@requirement("M14", "M21")
+@pytest.mark.parametrize("limits", [Limits(refused_attempts=1)])
+async def test_that_a_message_was_given_up_is_told_once_however_often_its_sender_hangs_up(
+    post: Post, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post.net.answers(URL, plain(404))
+    await desk.ask(messageId="m-1")
+
+    for _ in range(3):
+        await ask_and_hang_up(desk, monkeypatch)
+
+    assert about(await desk.answer())["reason"] == "refused"
+
+
+@requirement("M14")
+async def test_several_requests_that_hang_up_at_once_get_one_letter(post: Post, desk: Desk) -> None:
+    gate = post.net.hangs(URL)
+    waiting = [asyncio.create_task(desk.ask(patience=300, messageId="m-1")) for _ in range(3)]
+    await post.until_pushed(1)
+    await until_waiting(post.server.server, 3)
+    for each in waiting:
+        each.cancel()
+    gate.set()
+    await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert words(await desk.answer()) == [{"kind": "text", "text": "at last"}]
 
 
 @requirement("M14", "M21")
@@ -263,7 +310,7 @@ async def test_a_wait_that_could_not_be_taken_back_ends_by_its_time(
     gate = post.net.hangs(URL)
     with monkeypatch.context() as patch:
         patch.setattr(Askers, "leave", busy)
-        patch.setattr(Askers, "gone", busy)
+        patch.setattr(Askers, "gone", in_vain)
         waiting = asyncio.create_task(desk.ask(patience=3))
         await post.until_pushed(1)
         await post.clock.advance(3.1)
@@ -274,6 +321,11 @@ async def test_a_wait_that_could_not_be_taken_back_ends_by_its_time(
     gate.set()
 
     assert words(await desk.answer()) == [{"kind": "text", "text": "at last"}]
+
+
+async def in_vain(*_: Any) -> bool:
+    """What the store does not take as long as the sender is thought to wait."""
+    return False
 
 
 async def busy(*_: Any) -> None:
@@ -313,13 +365,13 @@ async def test_data_and_files_are_an_answer_without_words(post: Post, desk: Desk
 @requirement("M14", "M26")
 async def test_a_person_finds_data_and_files_in_the_chat_too(post: Post) -> None:
     file = {"name": "plan.pdf", "uri": "https://files.example/plan.pdf"}
-    parts = [{"kind": "text", "text": "here"}, {"kind": "file", "file": file}]
+    parts = [{"kind": "data", "data": {"hour": 12}}, {"kind": "file", "file": file}]
     post.net.answers(URL, result(kind="message", role="agent", messageId="a", parts=parts))
 
     await post.say("the plan?", patience=20)
 
     lines = (await post.person.get(f"/workspaces/{post.ops.id}/chat-history"))["messages"]
-    assert [line["content"] for line in lines] == ["the plan?", "here"]
+    assert [line["content"] for line in lines] == ["the plan?", '{"hour":12}']
     assert [each["name"] for each in lines[1]["attachments"]] == ["plan.pdf"]
 
 

@@ -104,8 +104,11 @@ def _replied(answer: object, limits: Limits | None = None) -> Heard:
 @pytest.mark.parametrize(
     ("answer", "said", "text"),
     [
-        ({"result": "hello"}, Said.WORDS, "hello"),
+        ({"result": "ok"}, Said.TAKEN, ""),
+        ("ok", Said.TAKEN, ""),
         ({"error": "boom"}, Said.ERROR, "boom"),
+        ({"result": {"parts": [{"type": "output_text", "text": "hi"}]}}, Said.WORDS, "hi"),
+        ({"result": {"parts": [{"text": "hi"}], "task": {"id": "t"}}, "error": {}}, Said.WORDS, "hi"),
         ({"error": {"code": 1, "message": "boom"}}, Said.ERROR, "boom"),
         ({"error": {"code": 1}}, Said.ERROR, "the agent answered with an error"),
         ({"result": {"status": {"state": "TASK_STATE_FAILED"}}}, Said.ERROR, "its task has failed"),

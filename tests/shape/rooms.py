@@ -170,6 +170,7 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
             "asking",
             "results",
             "facts",
+            "patience",
             "settling",
             "owing",
             "obligations",
@@ -192,11 +193,13 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
             "rules",
             "model",
         ),
-        "silence": ("settling", "owing", "obligations", "ticks", "rules", "pushed", "model"),
+        "silence": ("patience", "settling", "owing", "obligations", "ticks", "rules", "pushed", "model"),
         # Files and the rows that tell of them: sending need not know how bytes are kept.
         "filing": ("writer", "rules", "model", "attachments"),
-        # What a workspace that has asked is told later.
+        # Who waits for the answer of a push agent; and what is told to a workspace that does not.
+        "patience": ("settling", "obligations", "ticks", "model"),
         "askers": (
+            "patience",
             "answers",
             "results",
             "attachments",
@@ -210,7 +213,7 @@ INSIDE_OF: dict[str, dict[str, tuple[str, ...]]] = {
             "lineage",
             "model",
         ),
-        "letters": ("askers", "settling", "obligations", "ticks", "rules", "pushed", "model"),
+        "letters": ("askers", "patience", "settling", "obligations", "ticks", "rules", "pushed", "model"),
         "turns": ("pushed", "model"),
         # What came of a push, in a file of its own beside the claims.
         "outcomes": (
@@ -331,6 +334,7 @@ HANDS: dict[str, tuple[str, ...]] = {
         "letters",
         "entering",
         "results",
+        "patience",
         "askers",
         "outcomes",
         "pushing",

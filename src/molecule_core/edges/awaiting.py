@@ -13,7 +13,7 @@ from molecule_core.delegations.model import Delegation, Receipt, Taken
 from molecule_core.delegations.reader import DelegationReader
 from molecule_core.delegations.writer import DelegationWriter
 from molecule_core.edges.routes import Call
-from molecule_core.ground.errors import MoleculeError, ServerBusy, StoreUnavailable
+from molecule_core.ground.errors import MoleculeError, ServerBusy, StoreUnavailable, WorkspaceRemoved
 from molecule_core.messages.askers import Askers
 from molecule_core.messages.model import Receipt as MessageReceipt
 from molecule_core.messages.pushed import MessageState
@@ -87,7 +87,7 @@ class AwaitingAnswers:
             call.has_taken = is_told = True
         finally:
             if not is_told:
-                await asyncio.shield(self._leaving.later(self._gone(target_id, receipt)))
+                self._leaving.later(self._gone(target_id, receipt))
         return receipt, state
 
     async def _left(self, target_id: str, receipt: MessageReceipt) -> MessageState | None:
@@ -102,11 +102,11 @@ class AwaitingAnswers:
         if not receipt.held_until:
             return
         try:
-            await self._askers.gone(target_id, receipt)
-        except MoleculeError as error:
-            _answers_log.warning(
-                "the answer to %s is held until the wait for it is over: %s", receipt.activity_id, error
-            )
+            is_known = await self._askers.gone(target_id, receipt)
+        except WorkspaceRemoved:  # whoever had asked it was told
+            return
+        if not is_known:
+            _answers_log.warning("the answer to %s is held until the wait for it is over", receipt.activity_id)
 
 
 class Awaiting:

@@ -30,7 +30,6 @@ from molecule_core.messages import rules
 from molecule_core.messages.model import (
     KIND_DELEGATION,
     LOGGABLE,
-    REQUEST,
     STATUSES,
     Announcement,
     Draft,
@@ -226,8 +225,7 @@ class MessageEdge:
         why = "the agent has not answered yet"
         if state is not None:
             why = "the agent is busy or could not be reached; the message waits for it"
-        is_asked = draft.sender.workspace_id is not None and draft.intent == REQUEST
-        why += "; its answer comes into your inbox" if is_asked else "; a2a/queue tells how it stands"
+        why += "; its answer comes into your inbox" if receipt.asks else "; a2a/queue tells how it stands"
         at = rfc3339(receipt.created_at)
         told = queued_answer(draft.rpc_id, activity_id=receipt.activity_id, context_id=receipt.context_id, at=at)
         queued = {"queued": True, "queue_id": receipt.activity_id, "queue_depth": depth, "message": why}

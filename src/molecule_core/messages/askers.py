@@ -1,16 +1,15 @@
 """Workspaces that have asked something: what a push agent answers goes to them where they wait for it, and into their
 inbox when they do not; and who wanted an answer is told that its message was given up.
 
-That somebody waits is written with the message; who takes a receipt or hangs up waits no more. Above: `outcomes` and
-`letters`, the edge that waits. Below: results, answers, entering. docs/delivery.md.
+That somebody waits is written with the message (`patience`); who takes a receipt or hangs up waits no more. Above:
+`outcomes` and `letters`, the edge that waits. Below: patience, results, answers, entering. docs/delivery.md.
 """
 
-import asyncio
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, NamedTuple
 
-from molecule_core.ground.clock import Clock
+from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.errors import ServerBusy, StoreUnavailable
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
@@ -28,13 +27,15 @@ from molecule_core.messages.model import (
     Receipt,
 )
 from molecule_core.messages.obligations import Asked, Facts, Obligation, asked_by, joined, obligation_at
+from molecule_core.messages.patience import forgotten, waited_for_until
 from molecule_core.messages.pushed import Heard, MessageState, Said
 from molecule_core.messages.results import Results
 from molecule_core.messages.settling import inbox_keys, state_of
-from molecule_core.messages.ticks import Statement
 from molecule_core.org.model import Workspace
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Command, Decision, Read, Step, Store, T, Take, WriteSet
+from molecule_core.store.journal import answer_key
+from molecule_core.store.wakeups import Look, Wakeups
 from molecule_core.wire.a2a import SEND as METHOD_SEND
 
 _NOTHING = Facts([], [])
@@ -52,10 +53,19 @@ class Askers:
     """Tells those that asked."""
 
     def __init__(
-        self, store: Store, org: OrgReader, results: Results, *, clock: Clock, ids: Ids, limits: Limits
+        self,
+        store: Store,
+        org: OrgReader,
+        wakeups: Wakeups,
+        results: Results,
+        *,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
     ) -> None:
         self._store = store
         self._org = org
+        self._wakeups = wakeups
         self._results = results
         self._clock = clock
         self._ids = ids
@@ -69,28 +79,33 @@ class Askers:
 
         def decide() -> Decision[MessageState | None]:
             state = yield from state_of(receipt.activity_id)
-            return WriteSet(state) if state is None or state.is_over else WriteSet(None, [_forgets(state.id)])
+            return WriteSet(state) if state is None or state.is_over else WriteSet(None, [forgotten(state.id)])
 
         return await self._store.run(self._on_inbox(workspace_id, decide))
 
-    async def gone(self, workspace_id: str, receipt: Receipt) -> None:
+    async def gone(self, workspace_id: str, receipt: Receipt) -> bool:
         """A sender has hung up, or may not have the answer any more: that goes into the inbox, also if it is there by
-        now. While the store takes nothing this is tried again, as long as the sender is thought to wait. Raises
-        WorkspaceRemoved, StoreUnavailable, ServerBusy."""
-        while True:
+        now. While the store takes nothing this is tried again, as long as the sender is thought to wait and the server
+        runs. Returns whether it was written. Raises WorkspaceRemoved."""
+        id_ = receipt.activity_id
+
+        async def look() -> Look[bool]:
             try:
-                deciding = partial(self._going, receipt.activity_id)
-                return await self._store.run(self._on_inbox(workspace_id, deciding))
+                states = [MessageState(*row) for row in await self._store.rows("message_state", {"id": id_})]
+                keys = attachments.keys_of([part for each in states for part in self._heard(each).parts])
+                await self._store.run(self._on_inbox(workspace_id, partial(self._going, id_), keys))
             except (StoreUnavailable, ServerBusy):
-                if self._clock.now() >= receipt.held_until:
-                    raise
-                await self._clock.wait(asyncio.get_running_loop().create_future(), _AGAIN_SECONDS)
+                return Look(None, again_in=_AGAIN_SECONDS)
+            return Look(True)
+
+        left = max(0.0, (receipt.held_until - self._clock.now()) / SECOND)
+        return await self._wakeups.until(answer_key(id_), look, left) is not None
 
     def _going(self, message_id: str) -> Decision[None]:
-        state, is_held = (yield from state_of(message_id)), (yield from _waited_for_until(message_id)) > 0
+        state, is_held = (yield from state_of(message_id)), (yield from waited_for_until(message_id)) > 0
         if state is None or not is_held:  # who asked was told, or another request of theirs has taken a receipt
             return WriteSet(None)
-        written = WriteSet(None, [_forgets(message_id)])
+        written = WriteSet(None, [forgotten(message_id)])
         return joined(written, (yield from self._too_late(state))) if state.is_over else written
 
     def _too_late(self, state: MessageState) -> Generator[Step, Any, Facts]:
@@ -99,13 +114,19 @@ class Askers:
         owed = yield from obligation_at(state.workspace_id, state.seq)
         if owed is None or owed.is_open or owed.answer_id is not None or owed.by_handle:
             return _NOTHING
-        letter = yield from self._letter(
-            state.workspace_id, state.seq, turns.replied(state.answer or "{}", self._limits)
-        )
-        return _NOTHING if letter is None else letter.facts
+        letter = yield from self._letter(state.workspace_id, state.seq, self._heard(state))
+        if letter is None:
+            return _NOTHING
+        row = {"workspace_id": state.workspace_id, "seq": state.seq, "answer_id": letter.id}
+        return letter.facts._replace(writes=[*letter.facts.writes, ("note_answer", row)])
 
-    def _on_inbox(self, workspace_id: str, decide: Callable[[], Decision[T]]) -> Command[T]:
-        return Command(self._org.living(workspace_id).org_id, inbox_keys(workspace_id), decide)
+    def _heard(self, state: MessageState) -> Heard:
+        return turns.replied(state.answer or "{}", self._limits)
+
+    def _on_inbox(
+        self, workspace_id: str, decide: Callable[[], Decision[T]], keys: tuple[tuple[str, str], ...] = ()
+    ) -> Command[T]:
+        return Command(self._org.living(workspace_id).org_id, (*inbox_keys(workspace_id), *keys), decide)
 
     # -- who waits no more ---------------------------------------------------------------------------------------------
 
@@ -124,7 +145,7 @@ class Askers:
         return (yield from self._note(message, reason))
 
     def _is_awaited(self, message_id: str) -> Generator[Step, Any, bool]:
-        return (yield from _waited_for_until(message_id)) > self._clock.now()
+        return (yield from waited_for_until(message_id)) > self._clock.now()
 
     def _note(self, message: MessageState, reason: str) -> Generator[Step, Any, Facts]:
         found = yield from self._asked(message.workspace_id, message.seq)
@@ -135,7 +156,7 @@ class Askers:
         target = self._org.living(message.workspace_id)
         note = rules.not_delivered(message, target.name, reason, self._limits)
         told = (yield from self._results.told_off(source, target.id, note.text, note.about)).facts
-        return told._replace(writes=[*told.writes, _forgets(message.id)])
+        return told._replace(writes=[*told.writes, forgotten(message.id)])
 
     def _letter(self, workspace_id: str, seq: int, heard: Heard) -> Generator[Step, Any, Letter | None]:
         """A regular answer, as the agent's own tools would have sent it. It always has room, and no chain stops it:
@@ -152,7 +173,7 @@ class Askers:
         sent = yield from attachments.looked_up(parts, asked.org_id, workspace_id)
         row = yield from self._row(source, asked, sent.parts, metadata)
         entered = with_its_delivery(logged(None, row, "ACTIVITY_LOGGED", sent.file_ids), source, row)
-        return Letter(row.id, Facts([*entered.writes, _forgets(asked.id)], entered.events, entered.rings))
+        return Letter(row.id, Facts([*entered.writes, forgotten(asked.id)], entered.events, entered.rings))
 
     def _asked(self, workspace_id: str, seq: int) -> Generator[Step, Any, tuple[Asked, Workspace] | None]:
         """A plain message that wants an answer, and the other workspace that has sent it."""
@@ -192,13 +213,3 @@ class Askers:
             hop=link.hop,
             cause_id=link.cause_id,
         )
-
-
-def _waited_for_until(message_id: str) -> Generator[Step, Any, int]:
-    """Until when somebody waits for the answer to a message (microseconds); 0: nobody does."""
-    rows = yield Read("answer_wait", {"id": message_id})
-    return int(rows[0][0]) if rows else 0
-
-
-def _forgets(message_id: str) -> Statement:
-    return "forget_answer_wait", {"id": message_id}

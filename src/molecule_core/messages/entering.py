@@ -3,18 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec.structs import replace
-
-from molecule_core.ground.clock import SECOND
-from molecule_core.messages.model import EXPIRY, REQUEST, WAKE_ASKED, Activity, Draft, Place, Receipt, Span
+from molecule_core.messages.model import EXPIRY, WAKE_ASKED, Activity, Place, Span
 from molecule_core.messages.ticks import Statement, ticked
 from molecule_core.org.model import PUSH, Status, Workspace
 from molecule_core.store.database import Event, T, WriteSet
 from molecule_core.store.journal import PUSHES, log_key, org_key
 from molecule_core.store.timers import TIMERS, timer
-
-# Who waits for an answer has this much longer to take it than they wait.
-HOLD_MARGIN_SECONDS = 10
 
 
 def with_its_delivery(written: WriteSet[T], target: Workspace, activity: Activity) -> WriteSet[T]:
@@ -32,20 +26,6 @@ def with_its_delivery(written: WriteSet[T], target: Workspace, activity: Activit
         written.writes += noted
         written.events += told
     return written
-
-
-def held_by(
-    draft: Draft, target: Workspace, receipt: Receipt, now: int, *, again: bool = False
-) -> tuple[Receipt, list[Statement]]:
-    """The receipt of a message, and that its sender waits for the answer, if it is a workspace that asks a push agent.
-    `again`: it has sent it before, and perhaps waited longer than now."""
-    asks = draft.sender.workspace_id is not None and draft.intent == REQUEST
-    if not asks or target.delivery_mode != PUSH:
-        return receipt, []
-    if not draft.patience:
-        return receipt, [("forget_answer_wait", {"id": receipt.activity_id})] if again else []
-    until = now + (draft.patience + HOLD_MARGIN_SECONDS) * SECOND
-    return replace(receipt, held_until=until), [("hold_answer", {"id": receipt.activity_id, "until": until})]
 
 
 def logged(answer: T, activity: Activity, event: str, file_ids: Iterable[str] = ()) -> WriteSet[T]:

@@ -23,6 +23,7 @@ from molecule_core.messages.model import (
     Place,
 )
 from molecule_core.messages.obligations import given_up, joined
+from molecule_core.messages.patience import forgotten
 from molecule_core.messages.pushed import MessageState
 from molecule_core.messages.settling import inbox_keys, inbox_of, save_inbox, settle, state_of
 from molecule_core.messages.ticks import Statement, ticked
@@ -102,7 +103,7 @@ class Letters:
                 ("requeue_handout", {**row, "attempt": state.dead_attempts}),
                 ("set_dead_letter", {**row, "state": REQUEUED}),
                 ("forget_push", row),
-                ("forget_answer_wait", {"id": state.id}),
+                forgotten(state.id),
                 save_inbox(workspace_id, waits),
             ]
             if self._org.living(workspace_id).delivery_mode == PUSH:

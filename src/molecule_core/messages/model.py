@@ -174,12 +174,13 @@ class Line(Struct, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """What a sender is told. The same for every repetition of the same message, but for `held_until`: the answer is
-    theirs here until then (microseconds); 0: nobody waits for it."""
+    """What a sender is told. The same for every repetition of the same message, but for what its own request does: with
+    `asks` the answer of a push agent is to come, and until `held_until` (microseconds) it waits for that here."""
 
     activity_id: str
     context_id: str
     created_at: int
+    asks: bool = False
     held_until: int = 0
 
 

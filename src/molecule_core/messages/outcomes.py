@@ -41,6 +41,7 @@ from molecule_core.org.model import PUSH
 from molecule_core.org.reader import OrgReader
 from molecule_core.store.database import Decision, Step, Take, WriteSet
 from molecule_core.store.journal import PUSHES, answer_key, log_key, org_key
+from molecule_core.wire.agentanswers import words_of
 
 _SUMMARY_LENGTH = 80
 # Of an agent that says nothing, or has answered by its tools.
@@ -249,7 +250,8 @@ class Outcomes:
     def _line_for_the_user(self, state: MessageState, heard: Heard, now: int) -> Generator[Step, Any, Letter]:
         """What an agent answers to a person belongs into their chat, as if the agent had written it there."""
         seat, activity_id = self._org.living(state.workspace_id), self._ids.new()
-        parts = yield from attachments.sendable(heard.parts, seat.org_id, seat.id)
+        shown = (_in_words(part) if part["kind"] == "data" else part for part in heard.parts)
+        parts = yield from attachments.sendable(shown, seat.org_id, seat.id)
         sent = yield from attachments.looked_up(parts, seat.org_id, seat.id)
         body = rules.notice_body(activity_id, sent.parts)
         row = Activity(
@@ -272,3 +274,8 @@ class Outcomes:
         )
         written = logged(None, row, "AGENT_MESSAGE", sent.file_ids)
         return Letter(row.id, Facts(written.writes, written.events, written.rings))
+
+
+def _in_words(part: dict[str, Any]) -> dict[str, Any]:
+    """Data, as a chat can show it."""
+    return {"kind": "text", "text": words_of(part)}

@@ -159,7 +159,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Said(StrEnum):
-    """What an agent that was pushed a delegation has said with its answer."""
+    """What an agent has said with its answer to a push."""
 
     WORDS = "words"
     """It is done."""
@@ -172,7 +172,7 @@ class Said(StrEnum):
 
 
 class Heard(NamedTuple):
-    """An agent's answer to the push of a delegation, read: what it says, in which words and parts."""
+    """An agent's answer to a push, read: what it says, in which words and parts."""
 
     said: Said
     text: str = ""

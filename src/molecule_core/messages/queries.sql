@@ -884,6 +884,10 @@ UPDATE obligations SET
     state = :state, closed_at = :now, due_at = NULL, answer_id = :answer_id, by_handle = :by_handle, reason = :reason
 WHERE workspace_id = :workspace_id AND seq = :seq AND state = 'open';
 
+-- name: note_answer
+-- where the answer stands that closed what was owed, now that it has a row
+UPDATE obligations SET answer_id = :answer_id WHERE workspace_id = :workspace_id AND seq = :seq AND answer_id IS NULL;
+
 -- name: put_off_obligation
 -- an answer is due later
 UPDATE obligations SET due_at = :due_at, reminded_at = :reminded_at

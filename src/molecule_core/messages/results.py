@@ -16,7 +16,7 @@ from molecule_core.ground.clock import SECOND, Clock
 from molecule_core.ground.ids import Ids
 from molecule_core.ground.text import shorten
 from molecule_core.messages import attachments
-from molecule_core.messages.entering import HOLD_MARGIN_SECONDS, logged, with_its_delivery
+from molecule_core.messages.entering import logged, with_its_delivery
 from molecule_core.messages.facts import Answer, Answered
 from molecule_core.messages.model import (
     ACKED,
@@ -46,6 +46,8 @@ from molecule_core.store.database import Step, Take, WriteSet
 from molecule_core.store.journal import PUSHES, log_key, org_key
 from molecule_core.wire.a2a import SEND as METHOD_SEND
 
+# A caller that waits has this much longer to take the result than it waits.
+HOLD_MARGIN_SECONDS = 10
 COMPLETED = "completed"
 
 

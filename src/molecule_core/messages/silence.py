@@ -32,6 +32,7 @@ from molecule_core.messages.obligations import (
     put_off,
 )
 from molecule_core.messages.owing import Owing
+from molecule_core.messages.patience import forgotten
 from molecule_core.messages.pushed import Happened
 from molecule_core.messages.settling import handout, inbox_keys, inbox_of, save_inbox, settle
 from molecule_core.messages.ticks import Statement
@@ -188,7 +189,7 @@ class Silence:
             inbox = replace(inbox, requeued=inbox.requeued + 1)
             row = {"workspace_id": seat.id, "seq": owed.seq}
             writes += [("requeue_handout", {**row, "attempt": max(1, attempt)}), save_inbox(seat.id, inbox)]
-            writes += [("forget_push", row), ("forget_answer_wait", {"id": owed.activity_id})]
+            writes += [("forget_push", row), forgotten(owed.activity_id)]
         rings: tuple[str, ...] = (log_key(seat.id),)
         if seat.delivery_mode == PUSH:
             writes.append(("wake_target", {"workspace_id": seat.id, "due": now}))

@@ -194,7 +194,7 @@ def error_text(answer: str) -> str | None:
     return said or _ERROR
 
 
-# -- an agent's answer to a delegation ---------------------------------------------------------------------------------
+# -- an agent's answer to a push ---------------------------------------------------------------------------------------
 
 
 def heard(answer: str, limits: Limits) -> Heard:
@@ -218,15 +218,13 @@ def heard(answer: str, limits: Limits) -> Heard:
 
 
 def replied(answer: str, limits: Limits) -> Heard:
-    """The same of a message that carries no delegation. There whatever it says is an answer, also of a task that goes
-    on: who asked reads it. Of an answer that is larger than a message it is said that it is."""
+    """What it says with its answer to the push of any other message. There all that it says is an answer, also of a
+    task that goes on: who asked reads it. Of an answer that is larger than a message it is said that it is."""
     value = msgspec.json.decode(answer)
-    error, result, state = member(value, "error"), result_of(value), state_of(result_of(value))
-    if error not in (None, False, ""):
+    error, result = member(value, "error"), result_of(value)
+    if error:
         return Heard(Said.ERROR, _failure(error) or _ERROR)
-    said = parts_of(result)
-    if not said and isinstance(result, str) and result:
-        said = [{"kind": "text", "text": result}]
+    said, state = parts_of(result), state_of(result)
     parts = tuple(_bounded(said, limits) or ([_TOO_LARGE] if said else []))
     text = "\n".join(part["text"] for part in parts if part["kind"] == "text")
     if state in _FAILED:

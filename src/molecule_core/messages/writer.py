@@ -13,11 +13,11 @@ from molecule_core.ground.ids import Ids
 from molecule_core.ground.limits import Limits
 from molecule_core.ground.refusals import DecideInstead
 from molecule_core.ground.text import shorten
-from molecule_core.messages import attachments, rules
+from molecule_core.messages import attachments, patience, rules
 from molecule_core.messages.asking import approval_of, explained
 from molecule_core.messages.broadcasts import Broadcasts
 from molecule_core.messages.chains import Chains
-from molecule_core.messages.entering import held_by, logged, with_its_delivery
+from molecule_core.messages.entering import logged, with_its_delivery
 from molecule_core.messages.facts import Answer, Progressed, Returned
 from molecule_core.messages.lineage import BEGINS
 from molecule_core.messages.model import (
@@ -122,7 +122,7 @@ class MessageWriter:
             twins = yield Read("find_twin", {"sender": sender.key, "dedupe_key": draft.dedupe_key})
             if twins:
                 first = rules.repeated(twins[0], hashed=hashed, message_id=draft.dedupe_key)
-                return WriteSet(*held_by(draft, target, first, self._clock.now(), again=True))
+                return (yield from patience.held_again(draft, target, first, self._clock.now()))
         if sender.workspace_id is not None and answers is None:
             said, own = draft.message["metadata"], self._org.living(sender.workspace_id)
             answers = yield from self._owing.answers(own, workspace_id, said, alone=alone)
@@ -187,7 +187,7 @@ class MessageWriter:
             trace_parent=draft.trace_parent,
         )
         receipt = Receipt(activity.id, activity.context_id or activity.id, activity.created_at)
-        receipt, held = held_by(draft, target, receipt, now)
+        receipt, held = patience.held(draft, target, receipt, now)
         event = "USER_MESSAGE" if kind == KIND_USER else "ACTIVITY_LOGGED"
         written = with_its_delivery(logged(receipt, activity, event, sent.file_ids), target, activity)
         written.writes += held

@@ -5,12 +5,21 @@ Above: `messages/turns.py`, which judges it; the verbs, which show it.
 
 from typing import Any
 
+import msgspec
+
+from molecule_core.ground.text import plain_line
+
+_SHOWN = 200
+# Members of a message or a task of its own.
+_SPEAKING = ("parts", "status", "artifacts")
 _CONTENT: dict[str, type | tuple[type, ...]] = {"text": str, "data": (dict, list), "file": dict}
 
 
 def result_of(value: Any) -> Any:
     """What JSON-RPC wraps, and what A2A 1.0 wraps in that again."""
     result = member(value, "result", value)
+    if any(member(result, name) is not None for name in _SPEAKING):
+        return result
     inner = [member(result, name) for name in ("task", "message")]
     return next((each for each in inner if isinstance(each, dict)), result)
 
@@ -35,10 +44,21 @@ def _parts(holder: Any) -> list[dict[str, Any]]:
     found = []
     for part in _list(member(holder, "parts")):
         kinds = [member(part, name) for name in ("kind", "type")] + [name for name in _CONTENT if member(part, name)]
-        kind = next((each for each in kinds if each is not None), None)
-        if isinstance(kind, str) and kind in _CONTENT and isinstance(member(part, kind), _CONTENT[kind]) and part[kind]:
+        kind = next((each for each in kinds if isinstance(each, str) and each in _CONTENT), None)
+        if kind is not None and isinstance(member(part, kind), _CONTENT[kind]) and part[kind]:
             found.append({"kind": kind, **{name: held for name, held in part.items() if name not in ("kind", "type")}})
     return found
+
+
+def words_of(part: dict[str, Any]) -> str:
+    """A part, where only text can be shown: data as JSON, a file by its name or else where it is."""
+    if part["kind"] == "text":
+        return str(part["text"])
+    if part["kind"] == "data":
+        return msgspec.json.encode(part["data"]).decode()
+    named = [part["file"].get(name) for name in ("name", "uri")]
+    found = next((each for each in named if isinstance(each, str)), "without a name")
+    return f"[file {plain_line(found, _SHOWN)}]"
 
 
 def member(value: Any, name: str, default: Any = None) -> Any:

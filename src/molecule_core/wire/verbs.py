@@ -14,7 +14,7 @@ from molecule_core.ground.clock import Clock
 from molecule_core.ground.text import is_client_id, shorten
 from molecule_core.wire import replytypes
 from molecule_core.wire import tooltypes as types
-from molecule_core.wire.agentanswers import parts_of, result_of
+from molecule_core.wire.agentanswers import parts_of, result_of, words_of
 from molecule_core.wire.envelope import asked as asked_for
 from molecule_core.wire.inbox import InboxMessage, message_of
 from molecule_core.wire.speaks import Speaks, allowed
@@ -203,16 +203,7 @@ def _said(answer: Any) -> str:
     result = result_of(answer) if isinstance(answer, dict) and "result" in answer else None
     if isinstance(result, str):
         return result
-    return "\n".join(_words(part) for part in parts_of(result))
-
-
-def _words(part: dict[str, Any]) -> str:
-    if part["kind"] == "text":
-        return str(part["text"])
-    if part["kind"] == "data":
-        return msgspec.json.encode(part["data"]).decode()
-    named = [part["file"].get(name) for name in ("name", "uri")]
-    return f"[file {next((each for each in named if isinstance(each, str)), 'without a name')}]"
+    return "\n".join(words_of(part) for part in parts_of(result))
 
 
 # -- answering by handle -----------------------------------------------------------------------------------------------
