@@ -245,6 +245,24 @@ async def test_who_has_heard_it_and_hangs_up_when_asking_again_gets_no_letter(
     assert await desk.mail() == []
 
 
+@requirement("M14")
+async def test_an_answer_that_came_as_its_sender_hung_up_has_a_row_too(
+    post: Post, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(_self: Tracking, _workspace_id: str, activity_id: str, _seconds: float) -> None:
+        await post.stands(activity_id, "completed")
+        raise ServerBusy
+
+    post.net.answers(URL, said("at noon"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Tracking, "answer", breaks)
+        assert (await refused(desk.ask(patience=20))).status == 503
+
+    row = await desk.answer()
+    (owed,) = await desk.owed("answered")
+    assert (words(row), owed["answer_id"]) == ([{"kind": "text", "text": "at noon"}], row["id"])
+
+
 @requirement("M14", "M21")
 @pytest.mark.parametrize("limits", [Limits(refused_attempts=1)])
 async def test_that_a_message_was_given_up_is_told_once_however_often_its_sender_hangs_up(
@@ -419,6 +437,7 @@ async def test_words_behind_what_wants_no_answer_go_nowhere_so_that_two_agents_d
     await post.stands(told["activity_id"], "completed")
     await post.quiet()
 
+    assert "inbox" not in told["message"]
     assert [each.text for each in post.net.of(URL)] == ["just so you know", "when?"]
     assert [each.text for each in post.net.of(other_url)] == ["at noon"]
     assert await desk.mail() == []
