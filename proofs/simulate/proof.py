@@ -181,8 +181,8 @@ _CONTROLS = (
     Control(
         name="who took a receipt is thought to wait",
         file="messages/askers.py",
-        line="return (yield from _waited_for_until(message_id)) > self._clock.now()",
-        by="return (yield from _waited_for_until(message_id)) >= 0",
+        line="return (yield from waited_for_until(message_id)) > self._clock.now()",
+        by="return (yield from waited_for_until(message_id)) >= 0",
         breaks="answers that did not come once",
     ),
     Control(
