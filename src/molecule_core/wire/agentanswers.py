@@ -43,8 +43,11 @@ def _parts(holder: Any) -> list[dict[str, Any]]:
     """Its parts as messages of Molecule have them; what is none is left out."""
     found = []
     for part in _list(member(holder, "parts")):
-        kinds = [member(part, name) for name in ("kind", "type")] + [name for name in _CONTENT if member(part, name)]
-        kind = next((each for each in kinds if isinstance(each, str) and each in _CONTENT), None)
+        named = [each for each in (member(part, "kind"), member(part, "type")) if each is not None]
+        if not all(isinstance(each, str) for each in named):
+            continue
+        # A word of another protocol ("output_text") says less than what the part holds.
+        kind = next((each for each in (*named, *(n for n in _CONTENT if member(part, n))) if each in _CONTENT), None)
         if kind is not None and isinstance(member(part, kind), _CONTENT[kind]) and part[kind]:
             found.append({"kind": kind, **{name: held for name, held in part.items() if name not in ("kind", "type")}})
     return found
