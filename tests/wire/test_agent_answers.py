@@ -29,6 +29,8 @@ class Answering:
     [
         ({"kind": "message", "parts": [WORDS]}, "at noon"),
         ({"message": {"parts": [WORDS]}}, "at noon"),
+        ({"status": "ok", "message": {"parts": [WORDS]}}, "at noon"),
+        ({"parts": [WORDS], "task": {"id": "t"}}, "at noon"),
         ({"task": {"artifacts": [{"parts": [WORDS]}, {"parts": [WORDS]}]}}, "at noon\nat noon"),
         ({"status": {"state": "completed", "message": {"parts": [{"type": "text", "text": "at noon"}]}}}, "at noon"),
         ({"parts": [{"kind": "data", "data": {"hour": 12}}]}, '{"hour":12}'),

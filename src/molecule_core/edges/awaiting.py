@@ -1,5 +1,5 @@
 """A caller that waits: for the end of its delegation, or for a push agent's answer to its message. It gets that here,
-or its inbox gets it; one of both, never both.
+or its inbox gets it: of a delegation one of both, never both; of an answer as docs/delivery.md says.
 
 Above: `edges/delegations.py`, `edges/delegated.py`, `edges/messages.py`. Below: the writers and readers of both.
 """

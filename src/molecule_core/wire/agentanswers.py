@@ -10,7 +10,7 @@ import msgspec
 from molecule_core.ground.text import plain_line
 
 _SHOWN = 200
-# Members of a message or a task of its own.
+# Members of a message or a task of its own, each an object or a list. (`"status": "ok"` is a word beside the message.)
 _SPEAKING = ("parts", "status", "artifacts")
 _CONTENT: dict[str, type | tuple[type, ...]] = {"text": str, "data": (dict, list), "file": dict}
 
@@ -18,7 +18,7 @@ _CONTENT: dict[str, type | tuple[type, ...]] = {"text": str, "data": (dict, list
 def result_of(value: Any) -> Any:
     """What JSON-RPC wraps, and what A2A 1.0 wraps in that again."""
     result = member(value, "result", value)
-    if any(member(result, name) is not None for name in _SPEAKING):
+    if any(isinstance(member(result, name), dict | list) for name in _SPEAKING):
         return result
     inner = [member(result, name) for name in ("task", "message")]
     return next((each for each in inner if isinstance(each, dict)), result)
