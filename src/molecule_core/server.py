@@ -284,7 +284,7 @@ class Server(Standing):
         follow(facts.Delayed, "delegations.delayed", hearing.delayed)
         follow(facts.Unsure, "delegations.unsure", hearing.unsure)
         follow(facts.Accepted, "delegations.accepted", hearing.accepted)
-        follow(facts.Answered, "delegations.answered", hearing.answered)
+        follow(facts.Answered, "delegations.answered", hearing.answered)  # control: answer-closes-delegation
         follow(facts.Progressed, "delegations.progressed", hearing.progressed)
         follow(facts.GivenUp, "delegations.given_up", hearing.given_up)
         follow(SeatsGone, "delegations.seats_gone", hearing.seats_gone)

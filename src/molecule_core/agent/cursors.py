@@ -76,6 +76,7 @@ def written(remembered: Remembered) -> str:
         f"fence {remembered.fence}",
     ]
     lines += [f"held {attempt} {id_}" for id_, attempt in remembered.held.items() if _is_id(id_)]
+    # control: handled-kept
     lines += [f"handled {attempt} {id_}" for id_, attempt in remembered.handled.items() if _is_id(id_)]
     return "\n".join(lines) + "\n"
 
@@ -85,7 +86,7 @@ class CursorFile:
 
     def __init__(self, folder: Path, workspace_id: str, *, single: bool) -> None:
         self._workspace_id = workspace_id
-        self._own = folder / f"{NAME}_{workspace_id}"
+        self._own = folder / f"{NAME}_{workspace_id}"  # control: own-file
         self.path = folder / NAME if single else self._own
 
     def load(self) -> Remembered:

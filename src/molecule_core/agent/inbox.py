@@ -80,7 +80,7 @@ class Inbox:
             return False
         if (known := self._entries.get(key)) is not None:
             if not first:
-                known.message = replace(known.message, attempt=message.attempt)
+                known.message = replace(known.message, attempt=message.attempt)  # control: repeat-no-news
                 return False
             known.message, known.shown, known.pushes, known.push_at = message, False, 0, 0.0
             self._ring()

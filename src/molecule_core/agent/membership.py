@@ -212,7 +212,7 @@ class Membership:
             return
         await self._check_cursor()
         await self._confirm_all()
-        await self._release(self._acks.left_over({id_ for _, id_ in self._keys()}))
+        await self._release(self._acks.left_over({id_ for _, id_ in self._keys()}))  # control: release-left-over
 
     async def _check_cursor(self) -> None:
         """The server must know the cursor: it never lies beyond what the server has called handled. One that does not
@@ -316,7 +316,7 @@ class Membership:
         return sum(end <= now for end in self._leases.values())
 
     async def _taken(self, rows: list[dict[str, Any]]) -> None:
-        messages = [message_of(row, self.id) for row in rows if row.get("id")]
+        messages = [message_of(row, self.id) for row in rows if row.get("id")]  # control: receiving-seat
         attempts = {message.activity_id: message.attempt for message in messages}
         places = {str(row.get("id")): row["seq"] for row in rows if isinstance(row.get("seq"), int)}
         ends = self._clock.monotonic() + self._wishes.lease_seconds

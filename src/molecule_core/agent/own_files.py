@@ -9,7 +9,7 @@ import os
 import stat
 from pathlib import Path
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # control: no-link-in-path
 # Not blocking: a pipe in the place of a file must not hang who opens it.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST_PARTS, _MOST_NAME = 16, 255
@@ -103,6 +103,7 @@ def _parts(path: str) -> list[str]:
     """Raises Unreadable if a path may lead anywhere else."""
     parts = path.split("/")
     wrong = any(each.strip() in ("", ".", "..") or len(each.encode(errors="replace")) > _MOST_NAME for each in parts)
+    # control: path-check
     if wrong or len(parts) > _MOST_PARTS or "\\" in path or "\x00" in path or path.startswith("~"):
         raise Unreadable("its path is not one of names with / between them")
     return parts

@@ -130,7 +130,7 @@ def _plain(peer: Peer) -> Peer:
 
 def fenced(text: str, most: int) -> str:
     """A text of somebody else as one line that can neither open nor close a fence."""
-    return line(text, most).replace("<", "\u2039").replace(">", "\u203a")
+    return line(text, most).replace("<", "\u2039").replace(">", "\u203a")  # control: peer-text-escaped
 
 
 class Piece:

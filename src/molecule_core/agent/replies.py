@@ -44,7 +44,7 @@ def _of_message(inbox: Inbox, workspace_id: str, peer_id: str, activity_id: str,
     if not origins:
         return Target(workspace_id, peer_id)
     if workspace_id:
-        here = [each for each in origins if each.workspace_id == workspace_id]
+        here = [each for each in origins if each.workspace_id == workspace_id]  # control: named-seat-asked
         if not here:
             seats = ", ".join(each.workspace_id for each in origins)
             raise _refused(
@@ -78,7 +78,7 @@ def _of_nothing(inbox: Inbox, workspace_id: str, single: bool) -> Target:
     origins = _distinct(waiting)
     if not origins:
         return Target(workspace_id, "")
-    if len(origins) == 1 and not workspace_id:
+    if len(origins) == 1 and not workspace_id:  # control: single-origin
         return Target(origins[0].workspace_id, origins[0].peer_id)
     persons = [each for each in origins if not each.peer_id]
     if (workspace_id or single) and len(persons) == 1:

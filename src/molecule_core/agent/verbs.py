@@ -50,7 +50,7 @@ class Verbs:
 
     def speaker(self, seat: Membership) -> Speaker:
         """Requests as one seat."""
-        about = seat.requests
+        about = seat.requests  # control: requests-of-seat
         return Speaker(about, clock=self._clock, randomness=self._randomness, renews=about.renews)
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ class Verbs:
         entry = target.entry
         if entry is None and not asked.activity_id and len(open_ones) == 1 and open_ones[0].is_known:
             entry = open_ones[0]  # the only one that this can be the answer to
-        given = self._completed(asked, seat, target, entry)
+        given = self._completed(asked, seat, target, entry)  # control: answer-by-its-seat
         told = await verbs.reply(self.speaker(seat), seat.id, given, self._key(given, calling), fits=fits)
         await self._settle(seat, entry, given, told)
         if not given.activity_id and open_ones and not given.progress:

@@ -98,10 +98,10 @@ def judge(stands: Stands, by: Decider, wish: Wish) -> Verdict:
     nothing of its own, whatever else is true."""
     is_agent = by.kind is not Kind.PERSON
     if is_agent and by.id == stands.requester_id:
-        return Verdict.OWN
+        return Verdict.OWN  # control: own-request
     if is_agent and by.id not in stands.asked:
         return Verdict.STRANGER
-    if stands.status.ended:
+    if stands.status.ended:  # control: decision-final
         is_repeated = stands.decided == (wish.decision.value, by.kind.value, by.id)
         return Verdict.REPEATED if is_repeated else Verdict.DECIDED
     return _judge_open(stands, by, wish, is_agent=is_agent)
@@ -109,12 +109,12 @@ def judge(stands: Stands, by: Decider, wish: Wish) -> Verdict:
 
 def _judge_open(stands: Stands, by: Decider, wish: Wish, *, is_agent: bool) -> Verdict:
     """The same of one that is not decided, and of somebody who has to do with it."""
-    if is_agent and (by.id != stands.holder_id or not stands.is_above):
+    if is_agent and (by.id != stands.holder_id or not stands.is_above):  # control: decision-holder
         has_said = wish.decision is Decision.ESCALATE and by.id in stands.escalated
         return Verdict.REPEATED if has_said else Verdict.MOVED_ON
     if wish.decision is Decision.MORE_INFO and stands.status is Status.INFO:
         return Verdict.REPEATED if stands.asker == (by.kind.value, by.id) else Verdict.WAITS
-    if _is_changed(stands, wish):
+    if _is_changed(stands, wish):  # control: decision-revision
         return Verdict.CHANGED
     return _judge_passing(stands, by, wish, is_agent=is_agent) if wish.decision is Decision.ESCALATE else Verdict.DONE
 
@@ -146,9 +146,9 @@ def usable(row: Approval, action_hash: str, now: int, limits: Limits) -> Usable:
     """Whether an approval can be used now for exactly this action: once, and not for ever."""
     if row.status is not Status.APPROVED or row.settled_at is None:
         return Usable.NOT_APPROVED
-    if row.action_hash != action_hash:
+    if row.action_hash != action_hash:  # control: use-action-hash
         return Usable.CHANGED
-    if row.used_at is not None:
+    if row.used_at is not None:  # control: use-once
         return Usable.USED
     return Usable.LAPSED if now >= row.settled_at + limits.approval_use_seconds * SECOND else Usable.YES
 

@@ -84,6 +84,7 @@ class Course:
         payload = msgspec.json.encode(item_of(self.row))
         for each in dict.fromkeys((self.row.workspace_id, *also)):
             if each is not None:
+                # control: approval-event
                 self._events.append(Event(event, each, APPROVAL, self.row.id, self.row.rev, payload, self.now))
 
     def followed(self, counted: ApprovalMeter) -> Followed:
@@ -153,7 +154,7 @@ class Steps:
         yield from self.let_go(course, why or "somebody else is asked now")
         turn = rules.route(self.above(course.row), course.row.had)
         for each, reason in turn.skipped:
-            course.hop("escalated", SERVER, _seat(each), why=reason)
+            course.hop("escalated", SERVER, _seat(each), why=reason)  # control: escalation-hop
         for_person = int(bool(course.row.for_person) or turn.for_person)
         course.put(status=Status.PENDING, holder_id=None, holder_name="", level_at=None, for_person=for_person)
         if turn.holder is not None and not turn.decides:
@@ -213,7 +214,7 @@ class Steps:
         if holder is not None and row.message_seq is not None and by.id == holder.id:
             course.add((yield from self._asking.over(holder, row.message_seq, "asked for more", answered=True)))
             course.put(message_seq=None)
-        course.put(status=Status.INFO, asker=_json(by), level_at=None)
+        course.put(status=Status.INFO, asker=_json(by), level_at=None)  # control: question-stops-clock
         course.put(for_person=int(bool(row.for_person) or by.kind == Kind.PERSON.value))
         course.hop("info_requested", by, Party(Kind.REQUESTER.value, row.workspace_id, row.requester_name), note=note)
         requester = self.living(row.workspace_id)
@@ -264,7 +265,7 @@ class Steps:
         )
         course.ended = True
         requester = self.living(row.workspace_id)
-        if told and requester is not None and by.id != requester.id:
+        if told and requester is not None and by.id != requester.id:  # control: requester-informed
             letter = decision_letter(course.row, course.row.messages + 1, party, note)
             yield from self._send(course, requester, letter)
         for each in row.had:

@@ -254,7 +254,7 @@ class ApprovalWriter:
                 raise NotApproved(why="it was approved too long ago; ask anew", approval=shown)
             if found is Usable.CHANGED:
                 raise ApprovalChanged(revision=known.revision, action_hash=known.action_hash, approval=shown)
-            if found is Usable.USED:
+            if found is Usable.USED:  # control: approval-used-check
                 raise ApprovalUsed(used_at=rfc3339(known.used_at or 0), approval=shown)
             course = self._steps.course(known)
             if key is not None:
@@ -293,7 +293,7 @@ class ApprovalWriter:
         if self._steps.living(row.workspace_id) is None:
             judge = Judge(SERVER.kind, SERVER.id, SERVER.name)
             yield from self._steps.end(course, Fact.WITHDRAW, judge, note="its workspace was removed")
-        elif now >= row.expires_at:
+        elif now >= row.expires_at:  # control: approval-expiry
             yield from self._steps.expire(course)
         elif row.holder_id is not None and row.status is Status.PENDING:
             holder = Party(Kind.WORKSPACE.value, row.holder_id, row.holder_name)
@@ -346,7 +346,7 @@ class ApprovalWriter:
         late, and whoever acts meanwhile must find what it would have left."""
 
         def deciding() -> Deciding[Approval]:
-            known = yield from row_of(row.org_id, row.id)
+            known = yield from row_of(row.org_id, row.id)  # control: decision-reads-again
             if known is None:  # retention has taken it
                 raise NotFound(what="approval")
             if rules.is_over(known, self._clock.now()):

@@ -221,7 +221,7 @@ def answer(
 @operating
 def withdraw(approval_id: str, note: str, workspace: str | None, as_json: bool, **flags: Any) -> None:
     """Take a request back."""
-    _own_verb(approval_id, "withdraw", {"note": note}, workspace, as_json, flags)
+    _own_verb(approval_id, "withdraw", {"note": note}, workspace, as_json, flags)  # control: withdraw-note
 
 
 @command.command("use")

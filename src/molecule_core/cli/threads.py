@@ -225,6 +225,7 @@ def start(text: str | None, workspace: str | None, as_json: bool, **more: Any) -
     """Start a thread, with TEXT as its first input (- reads it from standard input). Without --base it begins with the
     prompt that its agent has told last."""
     names = ("base", "developer", "model", "effort", "nickname", "role", "key")
+    # control: first-input
     wish = _wished(**{name: more.pop(name) for name in names}, input=standard_input() if text == "-" else text)
 
     async def work(api: Api, whose: str) -> None:

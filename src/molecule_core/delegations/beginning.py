@@ -83,6 +83,7 @@ class Beginning:
         about = {"source_id": source.id, "target_id": target.id, "task_hash": hashed}
         wish = {"org_id": source.org_id, "source_id": source.id, "key": asked.key or ""}
         keyed, twins = yield Several([Read("delegation_by_key", wish), Read("delegation_twin", about)])
+        # control: delegation-key
         known = self._known(asked, keyed, hashed, now) or (Delegation.of(twins[0]) if twins else None)
         if known is not None:
             return WriteSet(Receipt(known, hit=True))
@@ -90,6 +91,7 @@ class Beginning:
         refused = rules.guard(lineage, target.id, hashed, children, self._limits)
         if refused is not None:
             return self._refusing(source, asked, refused, lineage)
+        # control: tree-size
         root_id, most = lineage[0].root_id if lineage else draft.activity_id or "", self._limits.delegations_per_root
         if lineage and (yield Peek("last_in_root", root_id)) >= most:
             return self._refusing(source, asked, rules.too_many_below(most, self._limits), lineage)
@@ -159,7 +161,7 @@ class Beginning:
             key = {"source_id": source.id, "key": asked.key, "delegation_id": row.id, "created_at": now}
             writes.append(("keep_delegation_key", {**key, "content_hash": _content(target.id, hashed)}))
         writes += [*caller.facts.writes, *written.writes]
-        writes.append(timer(DELEGATION, row.key, rules.due_of(row, now, self._limits)))
+        writes.append(timer(DELEGATION, row.key, rules.due_of(row, now, self._limits)))  # control: delegation-timer
         rings = (*caller.facts.rings, *written.rings, TIMERS)
         return WriteSet(Receipt(row, held_until=row.wait_until), writes, told, rings, written.then)
 
@@ -298,7 +300,7 @@ class Beginning:
         event = Event(rules.REFUSED, source.id, "refusal", source.id, 0, msgspec.json.encode(told), self._clock.now())
         kind = DelegationCycle if refused.limit == "cycle" else DelegationLimit
         error = kind(**msgspec.structs.asdict(refused))
-        return WriteSet(None, [], [event], (org_key(source.org_id),), refusal=error)
+        return WriteSet(None, [], [event], (org_key(source.org_id),), refusal=error)  # control: refusal-event
 
 
 def _lineage(org_id: str, parent_id: str) -> Generator[Step, Any, tuple[list[Ancestor], int]]:

@@ -188,15 +188,15 @@ def guard(
     if not lineage:
         return None
     met = [each for each in lineage if each.task_hash == task_hash and target_id in (each.source_id, each.target_id)]
-    if met:
+    if met:  # control: delegation-cycle
         what = "the same task is on its way already, and this target stands on that way"
         remedy = "Do it here, or answer the delegation that you have with what you know."
         return Refused("cycle", len(met), 1, what, remedy)
-    if lineage[0].depth >= limits.delegation_depth:
+    if lineage[0].depth >= limits.delegation_depth:  # control: delegation-depth
         what = "delegations may stand only so many levels below each other"
         remedy = "Do it here, or answer the delegation that you have and say what is missing."
         return Refused("depth", lineage[0].depth, limits.delegation_depth, what, remedy)
-    if open_children >= limits.delegation_children:
+    if open_children >= limits.delegation_children:  # control: delegation-children
         what = "so many delegations below the present one are open"
         remedy = "Wait for their results, or cancel some."
         return Refused("children", open_children, limits.delegation_children, what, remedy)

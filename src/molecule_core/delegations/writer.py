@@ -261,7 +261,7 @@ class DelegationWriter:
             return Fact.TARGET_GONE, "the target was removed"
         if is_lost or living(self._org, row.source_id) is None:
             return Fact.CANCELLED, "the work that it belonged to has ended"
-        if row.deadline_at <= now:
+        if row.deadline_at <= now:  # control: deadline-due
             return Fact.EXPIRED, "its deadline has passed"
         if rules.is_unsure(row) and (row.unsure_at or now) + self._limits.delegation_unknown_seconds * SECOND <= now:
             return Fact.UNSURE_TOO_LONG, "it was sent, and no answer came"

@@ -186,7 +186,7 @@ class ApprovalEdge:
                 task_id=asked.task_id,
                 thread_id=asked.thread_id,
                 source=asked.source,
-                key=checked_key(call, self._limits),
+                key=checked_key(call, self._limits),  # control: approval-key
                 risk=rules.risks(asked.cost, used_before=used_before),
                 policy=() if rule is None else (Policy("rule", rules.rule_text(rule)),),
             )

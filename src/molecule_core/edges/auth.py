@@ -58,7 +58,7 @@ class Guards:
             return
         text = host.decode("latin-1").lower()
         if not self._is_ours(text):
-            raise WrongHost(host=text[:200])
+            raise WrongHost(host=text[:200])  # control: request-host
         if len(self._good_hosts) < _MOST_SPELLINGS:
             self._good_hosts.add(host)
 
@@ -174,7 +174,7 @@ class Guards:
     def reach(self, caller: Caller, workspace_id: str, reach: Reach, *, removed_too: bool = False) -> Workspace:
         """A workspace, if this caller may reach it."""
         workspace = self._org.workspace(workspace_id)
-        if workspace is None or not _in_org(caller, workspace.org_id):
+        if workspace is None or not _in_org(caller, workspace.org_id):  # control: unknown-workspace
             raise NotFound(what="workspace")
         if caller.kind is Kind.WORKSPACE and caller.id != workspace_id:
             self._check_neighbour(caller, workspace, reach)
@@ -186,7 +186,7 @@ class Guards:
         """A workspace token and another workspace: only peers, and only where the route reaches that far. (That a
         living workspace of one's own organisation is out of reach is said by the writer, as 403.)"""
         own = self._org.workspace(caller.id)
-        if reach is Reach.OWN or own is None:
+        if reach is Reach.OWN or own is None:  # control: own-reach
             raise NotFound(what="workspace")
         _check_living(own)
         if workspace.removed and not related(self._org, own, workspace):
@@ -205,7 +205,7 @@ def _check_living(workspace: Workspace) -> None:
 
 
 def _in_org(caller: Caller, org_id: str) -> bool:
-    return caller.kind is Kind.ADMIN or caller.org_id == org_id
+    return caller.kind is Kind.ADMIN or caller.org_id == org_id  # control: caller-org
 
 
 def check_own_page(headers: dict[bytes, bytes], *, upgrade: bool = False) -> None:
@@ -215,7 +215,7 @@ def check_own_page(headers: dict[bytes, bytes], *, upgrade: bool = False) -> Non
     carries no header of the page's choice, so there the origin must be told."""
     origin, host = headers.get(b"origin"), headers.get(b"host", b"").lower()
     own = origin is not None and origin.lower() in (b"http://" + host, b"https://" + host)
-    if not own and (origin is not None or upgrade):
+    if not own and (origin is not None or upgrade):  # control: request-origin
         raise CrossOrigin
     if not upgrade and b"x-molecule-client" not in headers:
         raise CrossOrigin
@@ -227,7 +227,7 @@ def _check(caller: Caller, headers: dict[bytes, bytes], who: Who) -> None:
     claimed = headers.get(b"x-workspace-id")
     if claimed is not None and (caller.kind is not Kind.WORKSPACE or claimed.decode("latin-1").strip() != caller.id):
         raise InvalidCaller
-    if caller.kind not in who.kinds:
+    if caller.kind not in who.kinds:  # control: credential-kind
         raise CredentialNotAccepted(kind=caller.kind.value, takes=", ".join(sorted(who.kinds)))
-    if not may(caller.role, who.role):
+    if not may(caller.role, who.role):  # control: caller-role
         raise RoleTooLow(role=caller.role.value, needed=who.role.value)

@@ -11,6 +11,7 @@ from molecule_core.ground import package
 from molecule_core.ground.errors import NoSuchRoute
 
 _POLICY = (
+    # control: canvas-script-policy
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     b"require-trusted-types-for 'script'; trusted-types 'none'"
@@ -73,6 +74,7 @@ class CanvasEdge:
                 headers.append((b"content-encoding", name))
                 break
         kind = _TYPES.get(path.rpartition(".")[2], b"application/octet-stream")
+        # control: canvas-answer-policy
         return Answer(content, headers=tuple(headers), content_type=kind, policy=_POLICY)
 
     @cached_property

@@ -74,6 +74,7 @@ class Delegated:
         if source_id is None:
             raise InvalidMessage(reason="a delegation is given by a workspace; a person writes a message")
         # What asks for a delegation is said by its kind then; its target reads the same whichever way it came.
+        # control: server-words-removed
         metadata = {name: value for name, value in draft.message["metadata"].items() if name != _ASKS}
         return Begin(
             source_id=source_id,
@@ -84,6 +85,7 @@ class Delegated:
             metadata=metadata,
             key=draft.dedupe_key or draft.message.get("messageId"),
             wait_seconds=patience,
+            # control: delegation-deadline-passed
             deadline_seconds=life_of(draft, self._limits.delegation_most_seconds),
             cause_id=named_cause(metadata),
             context_id=draft.context_id,
@@ -106,7 +108,7 @@ class Delegated:
             said = {"kind": "message", "role": "agent", "messageId": f"{needs.id}.{needs.rev}"}
             status["message"] = {**said, "parts": [{"kind": "text", "text": _waits_for(needs)}]}
         about = {"delegation_id": row.id, "status": row.status.value, "phase": row.phase.value}
-        more: dict[str, Any] = {"idempotent_hit": True} if receipt.hit else {}
+        more: dict[str, Any] = {"idempotent_hit": True} if receipt.hit else {}  # control: idempotent-hit-answered
         more |= {} if needs is None else {"approval": {"approval_id": needs.id, "action": needs.action}}
         task: dict[str, Any] = {
             "kind": "task",

@@ -145,7 +145,7 @@ class Listener:
         Twice would be too strict: the kernel tells only when a third of its own large buffer is free again."""
         before, self.taken = self.taken, self.sink.taken()
         self.idle = self.idle + 1 if self.sink.unread() > 0 and before == self.taken else 0
-        return self.idle >= 2
+        return self.idle >= 2  # control: idle-listener
 
 
 def scope_of(org: OrgReader, listener: Listener) -> Scope:

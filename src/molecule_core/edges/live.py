@@ -96,7 +96,7 @@ class Live:
         else:
             count = await self._feed.count(scope_of(self._org, listener), after, head)
             listener.say(Resumed(after, head, count), after)
-        await self._go_on(listener, after)
+        await self._go_on(listener, after)  # control: catch-up-cursor
 
     def _why_not(self, listener: Listener, after: int, epoch: str | None, head: int) -> str:
         if epoch is not None and epoch != self._feed.epoch():
@@ -258,9 +258,9 @@ class _Channel:
         yield from self._everything
         if not self._by_workspace:
             return
-        yield from self._by_workspace.get(notice.workspace_id, ())
+        yield from self._by_workspace.get(notice.workspace_id, ())  # control: own-rows-notice
         about = self._org.workspace(notice.workspace_id)
-        if notice.audience == "peers" and about is not None:
+        if notice.audience == "peers" and about is not None:  # control: peers-audience
             for workspace_id in self._listening_neighbours(about):
                 yield from (each for each in self._by_workspace[workspace_id] if each.about is None)
         if notice.above:
@@ -311,7 +311,7 @@ class _Channel:
             if listener.sink.taken() == taken:
                 listener.sink.cut(TOO_SLOW, "too many events are unread; resume")
                 return
-        await self.catch_up(listener)
+        await self.catch_up(listener)  # control: catch-up-after-nod
 
     async def _keep_at(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A store that does not answer is asked again; a mistake of ours ends the channels, which then resume."""

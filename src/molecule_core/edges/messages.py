@@ -181,7 +181,7 @@ class MessageEdge:
         """A workspace's message that names a handle answers by it."""
         handle = draft.message["metadata"].get("reply_handle")
         if draft.sender.workspace_id is None or not isinstance(handle, str):
-            return self._writer.send(call.target.id, draft)
+            return self._writer.send(call.target.id, draft)  # control: send-target
         progress = rules.says_progress(draft.message["metadata"])
         return asyncio.ensure_future(self._answer(draft.sender.workspace_id, call.target.id, handle, draft, progress))
 
@@ -243,7 +243,7 @@ class MessageEdge:
         sent = read_send(body, version=version, limits=self._limits)
         dedupe_key = checked_key(call, self._limits)
         if dedupe_key is None and version is None:
-            dedupe_key = sent.message_id
+            dedupe_key = sent.message_id  # control: message-dedupe-key
         return Draft(
             sender=sender_of(call.by),
             params=sent.params,
@@ -263,7 +263,7 @@ class MessageEdge:
         metadata: dict[str, Any] = {} if notice.in_reply_to is None else {"in_reply_to": notice.in_reply_to}
         if notice.progress:
             metadata["progress"] = True
-        line = Line(self._parts(notice), checked_key(call, self._limits), metadata)
+        line = Line(self._parts(notice), checked_key(call, self._limits), metadata)  # control: notice-idempotency-key
         if notice.reply_handle is not None:
             receipt = await self._answer(own, None, notice.reply_handle, line, notice.progress)
         else:

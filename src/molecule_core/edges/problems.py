@@ -156,7 +156,7 @@ def problem_body(error: MoleculeError) -> bytes:
         "code": row.code,
         "type": f"about:blank#{row.code}",
         "title": row.code.replace("_", " "),
-        "status": row.status,
+        "status": row.status,  # control: problem-status
         "detail": error.text,
     }
     return msgspec.json.encode({**members, **error.extras})

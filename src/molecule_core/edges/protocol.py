@@ -169,7 +169,7 @@ class Connection(asyncio.Protocol):
     def _discard(self, size: int) -> None:
         """What nobody reads any more is thrown away, up to a bound."""
         self._discarded += size
-        if self._discarded > self.limits.refused_bytes:
+        if self._discarded > self.limits.refused_bytes:  # control: refused-body-limit
             self._transport.abort()
 
     # -- what the parser finds -----------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class Connection(asyncio.Protocol):
         limit = self.limits.body_bytes if exchange.stream is None else self.limits.upload_bytes
         if exchange.refused is not None or exchange.answered:
             self._discard(len(body))
-        elif exchange.size > limit:
+        elif exchange.size > limit:  # control: body-limit
             exchange.give_up()
             self._refuse(exchange, errors.BodyTooLarge(limit=limit))
         elif exchange.stream is None:
@@ -306,7 +306,7 @@ class Connection(asyncio.Protocol):
         if answer.take is not None:
             self._hand_over(answer.take, exchange.rate(answer))
             return
-        self._queue.popleft()
+        self._queue.popleft()  # control: answered-dropped
         if len(self._queue) == _MOST_PIPELINED and self._unread is None:
             self._transport.resume_reading()
         head = exchange.head(answer, self._crowd.date())
@@ -340,9 +340,9 @@ class Connection(asyncio.Protocol):
 
     def _patience(self) -> int:
         if self._unread is not None:
-            return self.limits.unread_seconds
+            return self.limits.unread_seconds  # control: unread-timeout
         if self._stage == _HEAD:
-            return self.limits.header_seconds
+            return self.limits.header_seconds  # control: header-timeout
         return self.limits.body_seconds if self._stage == _BODY else self.limits.idle_seconds
 
     def _on_deadline(self) -> None:

@@ -89,5 +89,5 @@ def whole_number(query: Mapping[str, str], name: str, *, least: int, most: int =
     is_plain = found.isascii() and found.isdigit() and len(found) <= _MOST_DIGITS
     value = int(found) if is_plain else None
     if value is None or value < least:
-        raise InvalidField(reason=f"{name} must be a whole number of at least {least}")
+        raise InvalidField(reason=f"{name} must be a whole number of at least {least}")  # control: integer-refusal
     return min(value, most)

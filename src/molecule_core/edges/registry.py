@@ -125,7 +125,7 @@ class RegistryEdge:
         asked = call.read(Register)
         workspace = self._own(call, asked.id)
         if asked.url and (asked.delivery_mode or workspace.delivery_mode) != POLL:
-            await self._fetcher.check(asked.url)
+            await self._fetcher.check(asked.url)  # control: registered-url-check
         stays = await self._card_stays(call)
         mode, url = asked.delivery_mode or None, asked.url or None
         workspace = await self._writer.register(workspace.id, asked.agent_card, mode, url, card_stays=stays)

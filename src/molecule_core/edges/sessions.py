@@ -128,6 +128,7 @@ class SessionEdge:
     async def _link_for(self, person: Person) -> Link:
         code, expires_at = await self._writer.issue_login(person)
         # Behind the #, so that it reaches no log of a server or proxy.
+        # control: login-code-in-fragment
         return Link(f"{self._public_url}/app/#login={code}", person.id, person.name, rfc3339(expires_at))
 
     def _cookie_of(self, token: str, seconds: int) -> tuple[bytes, bytes]:

@@ -46,7 +46,7 @@ class Sight:
     async def _has_to_do_with(self, workspace_id: str, row: Delegation) -> bool:
         """Whether it is a party of a delegation, or of one above it."""
         if workspace_id in (row.source_id, row.target_id) or row.parent_id is None:
-            return workspace_id in (row.source_id, row.target_id)
+            return workspace_id in (row.source_id, row.target_id)  # control: delegation-seen-by-both
         above = {each.id: each for each in await self._reader.tree(row.org_id, row.root_id)}
         parent = above.get(row.parent_id)
         while parent is not None:

@@ -62,7 +62,7 @@ class HeldConnection(asyncio.Protocol):
 
     def unread(self) -> int:
         """Bytes that the client has not taken yet."""
-        return self._transport.get_write_buffer_size()
+        return self._transport.get_write_buffer_size()  # control: unread-bytes
 
     def taken(self) -> int:
         """Bytes that it has taken."""
@@ -140,7 +140,7 @@ class LiveConnection(HeldConnection, ABC):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
-        self._live.leave(self._listener)
+        self._live.leave(self._listener)  # control: sink-leaves
         for task in (self._first, self._task):  # a wish may be waiting for the greeting, which would register again
             task.cancel()
         super().connection_lost(exc)

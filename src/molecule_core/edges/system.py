@@ -50,7 +50,7 @@ class SystemEdge:
         """What this server offers, made from the table of routes."""
         return Answer(self._described)
 
-    @cached_property
+    @cached_property  # control: openapi-cached
     def _described(self) -> bytes:
         """Made once: it takes as long as many messages, and any credential may ask for it."""
         return msgspec.json.encode(describe(self._table(), self._version))

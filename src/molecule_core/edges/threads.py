@@ -68,7 +68,7 @@ class Found:
 
     async def _of_org(self, call: Call) -> Thread:
         thread = await self._reader.one(call.named("thread_id", "thread"))
-        if call.by.kind is not Kind.ADMIN and thread.org_id != call.by.org_id:
+        if call.by.kind is not Kind.ADMIN and thread.org_id != call.by.org_id:  # control: thread-org
             raise NotFound(what="thread")
         return thread
 
@@ -246,7 +246,7 @@ class ThreadEdge:
             return await self._below(call, above, direct="parent" in query)
         most = self._limits.thread_rows
         count = whole_number(query, "limit", least=1, most=most) or most
-        before = None if place is None else await self._own(call, place)
+        before = None if place is None else await self._own(call, place)  # control: own-thread-cursor
         rows, is_end = await self._reader.of_workspace(call.target.id, state, before, count)
         return json_answer(ThreadPage(await self._reader.items(rows), is_end))
 

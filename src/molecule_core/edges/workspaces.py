@@ -223,7 +223,7 @@ class WorkspaceEdge:
                 raise MayNotTalk
         if call.target.removed and call.query().get("include_removed") != "true":
             raise WorkspaceRemoved(id=call.target.id, removed_at=rfc3339(call.target.removed_at or 0))
-        return json_answer(self._view(call.target))
+        return json_answer(self._view(call.target))  # control: workspace-status
 
     async def change(self, call: Call) -> Answer:
         """Changes what people set about a seat."""

@@ -99,5 +99,5 @@ def is_public(address: Address) -> bool:
     if isinstance(plain, ipaddress.IPv4Address):
         return not any(plain in network for network in _SET_ASIDE_4)
     if plain in _NAT64:
-        return is_public(ipaddress.IPv4Address(int(plain) & 0xFFFF_FFFF))
+        return is_public(ipaddress.IPv4Address(int(plain) & 0xFFFF_FFFF))  # control: nat64-address
     return plain in _UNICAST_6 and not any(plain in network for network in _SET_ASIDE_6)

@@ -36,7 +36,7 @@ def without_named(text: str, replacement: str) -> str:
 
 def redact(text: str) -> str:
     """The text without anything that looks like a credential, or was named as one."""
-    text = without_named(text, "[credential]")
+    text = without_named(text, "[credential]")  # control: log-redaction
     text = _PASSWORD.sub(r"\1[credential]@", _CREDENTIAL.sub("[credential]", text))
     for pattern in (_HEADER, _NAMED):
         text = pattern.sub(r"\1\2[credential]", text)

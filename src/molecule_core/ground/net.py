@@ -147,7 +147,7 @@ class SafeFetcher(Fetcher):
         """Every address of the target, all of them checked."""
         found = [target.address] if target.address else await self._resolved(target)
         for address in found:
-            self._judge(target, address)
+            self._judge(target, address)  # control: address-check
         return list(dict.fromkeys(str(unwrapped(address)) for address in found))
 
     async def _resolved(self, target: Target) -> list[Address]:
@@ -188,7 +188,7 @@ class SafeFetcher(Fetcher):
             with suppress(OSError):
                 async with asyncio.timeout(share):
                     return await self._connect(address, target.port, tls, name)
-        return await self._connect(last, target.port, tls, name)
+        return await self._connect(last, target.port, tls, name)  # control: resolved-address
 
     async def _trust(self) -> ssl.SSLContext:
         if self._tls is None:  # 60 ms for a usual set of certificates: nobody else is to wait for that
@@ -269,7 +269,7 @@ class _Answer:
             self._judge_head()
 
     def _judge_head(self) -> None:
-        if 300 <= self._status < 400:
+        if 300 <= self._status < 400:  # control: redirect-refused
             self._fail(f"it answered with a redirect ({self._status}), which is not followed; use the final url")
         coding = self._headers.get("content-encoding", "identity").lower()
         if coding != "identity" or self._headers.get("transfer-encoding", "chunked").lower() != "chunked":

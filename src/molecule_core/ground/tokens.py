@@ -38,7 +38,7 @@ def prefix_of(token: str) -> str | None:
 
 def hash_of(token: str) -> str:
     """What is stored instead of a token: SHA-256 as hex. 256 random bits need no salt."""
-    return hashlib.sha256(token.encode()).hexdigest()
+    return hashlib.sha256(token.encode()).hexdigest()  # control: token-hash
 
 
 def id_of(hashed: str) -> str:
@@ -48,7 +48,7 @@ def id_of(hashed: str) -> str:
 
 def hint_of(token: str) -> str:
     """The beginning of a token, for people who look for it in a list."""
-    return token[:15]
+    return token[:15]  # control: token-hint
 
 
 def _checksum(body: str) -> str:

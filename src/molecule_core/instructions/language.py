@@ -228,7 +228,7 @@ class _Parser:
 
     def _count(self, line: int) -> None:
         self.nodes += 1
-        if self.nodes > self._most:
+        if self.nodes > self._most:  # control: template-nodes
             raise Refused(line, f"it has more than {self._most} parts; make it simpler")
 
     def _body(self, ends: tuple[str, ...], opened: int = 0) -> tuple[Body, _Cursor | None]:
@@ -318,7 +318,7 @@ class _Parser:
 
     def _for(self, cursor: _Cursor) -> Node:
         self._count(cursor.line)
-        if self._loop:
+        if self._loop:  # control: nested-loop
             raise cursor.refused("a for stands in another; loops do not nest")
         token = cursor.take()
         if token.kind != "name" or token.text in (*VARIABLES, *_WORDS, *_OTHERS):

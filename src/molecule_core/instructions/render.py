@@ -70,7 +70,7 @@ class _Skeleton:
             return f"{before}{joined if joined.isprintable() else harmless(joined)}{after}"
         pieces = self.pieces.copy()
         pieces[1::2] = values if joined.isprintable() else map(harmless, values)
-        return "".join(pieces)
+        return "".join(pieces)  # control: values-not-parsed
 
 
 def _pieces(out: list[str]) -> list[str]:
@@ -139,6 +139,7 @@ class _Voice:
         if script.names_files and facts.attachments:  # their names stand in it
             return self.make(form, facts)
         a, b, c, d, e, f = asks.pick(facts)
+        # control: render-cache-key
         key: Any = (facts.kind, facts.intent, facts.reminder, not a, not b, not c, not d, not e, not f)
         if asks.more is not None:
             key = (*key, *asks.more(facts))
@@ -244,7 +245,7 @@ class Renderer:
         except Exception as error:
             self.broke(seat, choice, error)
             return None
-        if len(text) > self._roomy and self._too_long(text):
+        if len(text) > self._roomy and self._too_long(text):  # control: text-length
             self._fail(seat, choice, f"its words have more than {self._limits.instruction_bytes} bytes")
             return None
         return Rendered(

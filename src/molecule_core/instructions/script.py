@@ -72,7 +72,7 @@ class Scene:
     def go_through(self, steps: int) -> None:
         """A loop is about to do so much."""
         self.steps -= steps
-        if self.steps < 0:
+        if self.steps < 0:  # control: template-steps
             raise TooMuch(f"its loops go through more than {self._limits.template_steps} parts")
 
 
@@ -231,7 +231,7 @@ def read(parts: Parts, limits: Limits, times: int) -> list[tuple[str, language.P
     left_bytes, left_nodes = most_bytes, most_nodes
     for part, text in texts:  # all are measured before one is read
         left_bytes -= len(text.encode("utf-8", "surrogatepass"))
-        if left_bytes < 0:
+        if left_bytes < 0:  # control: template-bytes
             raise Wrong(part, 1, f"up to here the texts have more than {most_bytes} bytes; at most so many are taken")
     found = list[tuple[str, language.Parsed]]()
     for part, text in texts:

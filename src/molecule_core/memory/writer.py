@@ -39,7 +39,7 @@ class MemoryWriter:
         clean, redacted = rules.clean_draft(
             draft, most_bytes=self._limits.memory_bytes, namespace_length=self._limits.memory_namespace_length
         )
-        org_id, hashed = self._org.living(workspace_id).org_id, rules.hash_of(clean)
+        org_id, hashed = self._org.living(workspace_id).org_id, rules.hash_of(clean)  # control: memory-content-hash
         shelf = rules.shelf_of(clean.scope, workspace_id, org_id)
         words = rules.indexed(clean.content, shelf)
 
@@ -122,6 +122,7 @@ class KeyWriter:
                     Read("expiring_keys", {**own, "count": 1}),
                 )
             )
+            # control: version-check
             rules.check_version(Entry(*found[0]).version if found else NO_VERSION, if_match_version)
             if not found and counted[0][0] >= self._limits.memory_keys:
                 raise TooManyKept(limit=self._limits.memory_keys, what="keys")
@@ -129,7 +130,7 @@ class KeyWriter:
             entry = Entry(key, value, version, None if ttl_seconds is None else now + ttl_seconds * SECOND, now)
             writes: list[tuple[str, Params]] = [
                 ("save_key", {**own, **msgspec.structs.asdict(entry)}),
-                ("save_key_version", {**own, "last": version}),
+                ("save_key_version", {**own, "last": version}),  # control: last-version-kept
             ]
             if entry.expires_at is None:
                 return WriteSet(entry, writes)

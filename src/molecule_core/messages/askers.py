@@ -145,7 +145,7 @@ class Askers:
         return (yield from self._note(message, reason))
 
     def _is_awaited(self, message_id: str) -> Generator[Step, Any, bool]:
-        return (yield from waited_for_until(message_id)) > self._clock.now()
+        return (yield from waited_for_until(message_id)) > self._clock.now()  # control: sender-waits
 
     def _note(self, message: MessageState, reason: str) -> Generator[Step, Any, Facts]:
         found = yield from self._asked(message.workspace_id, message.seq)

@@ -252,7 +252,7 @@ class Delivery:
         until = self._clock.monotonic() + self._limits.push_seconds
         while True:
             try:
-                return await self._pushing.settle(org_id, push, verdict, counts=counts)
+                return await self._pushing.settle(org_id, push, verdict, counts=counts)  # control: push-outcome
             except (StoreUnavailable, ServerBusy):
                 if self._clock.monotonic() >= until:
                     raise

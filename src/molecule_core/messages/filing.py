@@ -238,7 +238,7 @@ class Upload:
         if not self._taken:
             raise InvalidUpload(reason="there is no file in it")
         for each in self._taken:
-            await each.incoming.keep()
+            await each.incoming.keep()  # control: file-before-row
         taken, self._taken = self._taken, []
         try:
             return await self._files.record(self._workspace_id, self._sender, taken)

@@ -64,7 +64,7 @@ class Handing(Settling):
 
         if wait <= 0:
             return (await look()).found or []
-        return await self._wakeups.until(log_key(workspace_id), look, wait) or []
+        return await self._wakeups.until(log_key(workspace_id), look, wait) or []  # control: mail-wait
 
     async def _all_handled(self, workspace_id: str) -> bool:
         """Whether an inbox is known to hold nothing that could be handed out, so that no command is needed."""
@@ -95,7 +95,7 @@ class Handing(Settling):
         noted, told = ticked(workspace_id, HANDED_OVER, rules.spans(places), now)
         writes += [*noted, *owed.writes]
         rings = (org_key(seat.org_id), *owed.rings)
-        return WriteSet(rows, writes, told, rings, owed.then, facts=[*owed.facts])
+        return WriteSet(rows, writes, told, rings, owed.then, facts=[*owed.facts])  # control: claim-kept
 
     async def _lease_ends_in(self, workspace_id: str) -> float | None:
         """Seconds until the first lease of a workspace ends; None if it has none."""
@@ -202,7 +202,7 @@ class Handing(Settling):
         """Where a cursor goes on. One that names what came out of order, a dead letter or a reminder, goes on at the
         floor."""
         if seq >= inbox.acked_seq:
-            return seq
+            return seq  # control: cursor-row
         came_again = await self._store.rows("came_again", {"workspace_id": workspace_id, "seq": seq})
         return inbox.acked_seq if came_again else seq
 

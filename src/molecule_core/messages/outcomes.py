@@ -105,6 +105,7 @@ class Outcomes:
         self, push: Push, state: MessageState, verdict: Verdict, failures: int, now: int, *, counts: bool
     ) -> tuple[WriteSet[None], int]:
         """The message is pushed again, at the time that is returned too."""
+        # control: jitter-source
         tries, bits = failures if counts else push.attempt, self._randomness.bits(turns.jitter_bits())
         next_at = now + round(turns.pause_of(state.kind, tries, verdict, bits, self._limits, counts=counts) * SECOND)
         is_busy = turns.has_no_time(state.kind, verdict)

@@ -268,7 +268,7 @@ class Owing:
         """What was to remind of it is taken back soon after."""
         row = {"workspace_id": owed.workspace_id, "seq": owed.seq, "state": state, "now": now, "reason": reason}
         noted, told = ticked_one(owed.workspace_id, state, owed.seq, owed.inbound_no, now, reason)
-        writes: list[Statement] = [("close_obligation", {**row, **ends}), *noted]
+        writes: list[Statement] = [("close_obligation", {**row, **ends}), *noted]  # control: obligation-closed
         if not owed.reminded:
             return self._counted(owed, state, Facts(writes, told))
         return self._counted(owed, state, Facts([*writes, timer(SILENCE, owed.workspace_id, now)], told, (TIMERS,)))

@@ -297,7 +297,7 @@ class Results:
             return "before", Facts([], [])
         if held is not None and is_held and held.lease_until != lease_of(held_until):
             return "inbox", Facts([], [])
-        return "here", (yield from self._settled(workspace, inbox, held, seq, None))
+        return "here", (yield from self._settled(workspace, inbox, held, seq, None))  # control: taken-result
 
     def let_go(self, workspace: Workspace, seq: int, held_until: int) -> Generator[Step, Any, Facts]:
         """Nobody waits for the result any more: the inbox hands it out, as if it had never been kept."""

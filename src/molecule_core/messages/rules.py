@@ -87,9 +87,9 @@ def _hashed(content: Any) -> str:
 def repeated(twin: Any, *, hashed: str, message_id: str) -> Receipt:
     """The first answer again, for a message that is kept already. Raises MessageIdReused if it says something else."""
     activity_id, context_id, created_at, kept_hash = twin
-    if kept_hash != hashed:
+    if kept_hash != hashed:  # control: dedupe-content-hash
         raise MessageIdReused(message_id=message_id)
-    return Receipt(activity_id, context_id, created_at)
+    return Receipt(activity_id, context_id, created_at)  # control: repeated-receipt
 
 
 def most_inbound(inbox: Inbox, limit: int) -> int:
@@ -105,7 +105,7 @@ def check_attempt(handout: Handout | None, attempt: int | None) -> None:
         return
     if attempt is None:
         raise AttemptMissing
-    if attempt < handout.attempt:
+    if attempt < handout.attempt:  # control: stale-ack
         raise StaleAttempt(attempt=attempt, current=handout.attempt)
 
 
@@ -169,7 +169,7 @@ def stored_body(draft: Draft, kind: str, message_id: str) -> bytes:
     """The regular request as it is kept, and never rewritten: with the identity that the credential proved."""
     metadata = {**draft.message["metadata"], "kind": kind, "intent": draft.intent}
     params = {**draft.params, "message": {**draft.message, "messageId": message_id, "metadata": metadata}}
-    params["metadata"] = _identity(draft)
+    params["metadata"] = _identity(draft)  # control: stored-text
     return msgspec.json.encode({"jsonrpc": "2.0", "id": draft.rpc_id, "method": "message/send", "params": params})
 
 

@@ -158,7 +158,7 @@ class Settling:
         noted, told = ticked(workspace_id, ACKED, [span for span in spans if span.first.no <= span.last.no], now)
         writes += [*handled_letters(workspace_id, again), *noted, *owed.writes]
         rings = (org_key(seat.org_id), *owed.rings)
-        return WriteSet(floor.acked_seq, writes, told, rings, owed.then, facts=[*facts])
+        return WriteSet(floor.acked_seq, writes, told, rings, owed.then, facts=[*facts])  # control: ack-kept
 
     async def _inbox(self, workspace_id: str) -> Inbox:
         rows = await self._store.rows("inbox_state", {"workspace_id": workspace_id})

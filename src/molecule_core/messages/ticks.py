@@ -31,6 +31,7 @@ def ticked(
             for first, last in rules.pieces(span.first.no, span.last.no)
         ]
         payload = MessageTick(tick, span.first.seq, span.last.seq, rfc3339(now), attempt or None, reason)
+        # control: message-event
         events.append(Event("MESSAGE_TICK", workspace_id, "inbox", workspace_id, 0, msgspec.json.encode(payload)))
     return notes, events
 

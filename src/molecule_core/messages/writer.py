@@ -172,7 +172,7 @@ class MessageWriter:
             target_id=workspace_id,
             user_id=sender.user_id,
             sender=sender.key,
-            dedupe_key=draft.dedupe_key,
+            dedupe_key=draft.dedupe_key,  # control: inserted-dedupe-key
             content_hash=hashed,
             context_id=draft.context_id or activity_id,
             created_at=now,

@@ -66,7 +66,7 @@ def why_not_below(tree: Tree, moving: Workspace, parent: Workspace, levels: int)
     The words name the two, so that a person sees which way round it is."""
     if parent.id == moving.id:
         return f"{moving.name} cannot stand below itself"
-    if _lies_below(tree.parents(), parent.parent_id, moving.id):
+    if _lies_below(tree.parents(), parent.parent_id, moving.id):  # control: org-tree-cycle
         return f"{parent.name} lies below {moving.name}: that would be a circle"
     if depth(tree, parent) + height(tree, moving) > levels:
         return too_deep(levels)

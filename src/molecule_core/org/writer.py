@@ -135,7 +135,7 @@ class OrgWriter:
                 wanted["delivery_mode"], wanted["url"] = rules.delivery(*said, (old.delivery_mode, old.url))
             if wanted or not events:
                 new = self._seats.next(new, **wanted)
-                events.append(self._seats.shown("WORKSPACE_UPDATED", new))
+                events.append(self._seats.shown("WORKSPACE_UPDATED", new))  # control: workspace-event
             written = self._seats.changed(new, events, new)
             written.facts += facts
             return written

@@ -31,13 +31,13 @@ def back_up(state: Path, copy: Path) -> int:
         raise BackupFailed(reason=f"there is no store in {state}; name the right --state-dir")
     if copy.exists():
         raise BackupFailed(reason=f"{copy} exists already; name a new file")
-    unfinished = copy.with_name(copy.name + ".part")
+    unfinished = copy.with_name(copy.name + ".part")  # control: backup-part-file
     unfinished.unlink(missing_ok=True)
     try:
         handle = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         os.close(handle)
         source = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
-        source.execute("VACUUM INTO ?", (str(unfinished),))
+        source.execute("VACUUM INTO ?", (str(unfinished),))  # control: backup-vacuum
         source.close()
         synced(unfinished)
         unfinished.rename(copy)
@@ -64,7 +64,7 @@ def restore(copy: Path, state: Path, *, clock: Clock, ids: Ids) -> Path | None:
         with target.backup("main", source, "main") as copying:
             while not copying.done:
                 copying.step()
-        target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (ids.new(),))
+        target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (ids.new(),))  # control: backup-epoch
         target.close()
         source.close()
         incoming.chmod(0o600)

@@ -59,7 +59,7 @@ async def back_up_postgres(dsn: str, copy: Path, *, schema_is_locked: bool = Fal
             if not schema_is_locked:
                 # Before the transaction begins: its first statement fixes the moment that it sees.
                 await connection.execute("SELECT pg_advisory_lock_shared($1)", SCHEMA_LOCK)
-            async with connection.transaction(isolation="repeatable_read", readonly=True):
+            async with connection.transaction(isolation="repeatable_read", readonly=True):  # control: copy-isolation
                 await _fill(connection, unfinished)
         return _finished(unfinished, copy)
     except _problems() as error:
@@ -90,6 +90,7 @@ async def restore_postgres(copy: Path, dsn: str, *, ids: Ids) -> None:
                 await connection.execute(load_search("postgres"))
             if _GUARDED in tables:
                 await connection.execute(load_guards("postgres"))
+            # control: copy-epoch
             await connection.execute("UPDATE meta SET value = $1 WHERE name = 'epoch'", ids.new())
     except _problems() as error:
         raise _failure(error) from None
@@ -126,7 +127,7 @@ def _begun(copy: Path) -> Path:
     """The file that becomes the copy, for its owner alone; what an earlier try left is gone."""
     if copy.exists():
         raise BackupFailed(reason=f"{copy} exists already; name a new file")
-    unfinished = copy.with_name(copy.name + ".part")
+    unfinished = copy.with_name(copy.name + ".part")  # control: copy-part-file
     try:
         unfinished.unlink(missing_ok=True)
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

@@ -66,7 +66,7 @@ class Disk:
         return await self.work(lambda: self._opened(_checked(name), size))
 
     def _opened(self, name: str, size: int) -> "Outgoing":
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # control: stored-file-no-link
         try:
             handle = os.open(name, flags, dir_fd=self._handle)
         except OSError as error:

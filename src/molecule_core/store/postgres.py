@@ -153,7 +153,7 @@ class PostgresStore(Store):
             if found < SCHEMA_VERSION:
                 await self._copy_what_was(connection, found)
                 for step in load_migrations("postgres", found):
-                    await connection.execute(step)
+                    await connection.execute(step)  # control: postgres-migration-step
                 await connection.execute(self._queries["set_meta"].sql, "schema", str(SCHEMA_VERSION))
         if found > SCHEMA_VERSION:
             raise SchemaTooNew(found=found, known=SCHEMA_VERSION)
@@ -232,17 +232,17 @@ class PostgresStore(Store):
 
     async def _commit(self, group: list[Pending]) -> None:
         """Decides and writes a group. Raises Conflict (replay one by one) or StoreUnavailable; both undo all."""
-        self._numbers.clear()
+        self._numbers.clear()  # control: postgres-numbers
         try:
             connection = await self._writer_connection()
             try:
-                changes = await self._in_transaction(connection, group)
+                changes = await self._in_transaction(connection, group)  # control: postgres-settle-last
             except BaseException:
                 with suppress(*_BROKEN):
                     await connection.execute("ROLLBACK")
                 raise
             if any(pending.writes_something for pending in group):
-                await connection.execute("COMMIT")
+                await connection.execute("COMMIT")  # control: postgres-commit
             else:
                 await connection.execute("ROLLBACK")
             self._changed = changes is not None
@@ -257,7 +257,7 @@ class PostgresStore(Store):
 
     async def _writer_connection(self) -> asyncpg.Connection:
         """The one connection that writes; a new one if the server hung up."""
-        if self._writing is None or self._writing.is_closed():
+        if self._writing is None or self._writing.is_closed():  # control: postgres-reconnect
             self._writing = None
             try:
                 self._writing = await self._connect()
@@ -375,7 +375,7 @@ class PostgresStore(Store):
             await self._load_numbers(connection, [Peek("last_event", org) for org, _ in facts])
             at = self._clock.now()
             lines = [entry(org, self._next_number("last_event", org), event, at) for org, event in facts]
-            await self._put(connection, "append_event", lines)
+            await self._put(connection, "append_event", lines)  # control: postgres-journal
         changes = changes_of(group, self._queries)
         return await self._note_changes(connection, changes) if changes else None
 
@@ -391,7 +391,7 @@ class PostgresStore(Store):
         return before + 1, last
 
 
-_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"
+_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"  # control: org-lock
 
 
 def _lock_of(org: str) -> str:

@@ -75,7 +75,7 @@ class SqliteStore(Store):
         ids: Ids,
         limits: Limits,
         ring: Callable[[Iterable[str]], None],
-        synchronous: str = "FULL",
+        synchronous: str = "FULL",  # control: sqlite-synchronous
     ) -> None:
         self.epoch = ""
         self._path = path
@@ -96,7 +96,7 @@ class SqliteStore(Store):
         self._lock = lock_for_one_process(self._path)
         try:
             self._writing = self._connect()
-            self._writing.pragma("journal_mode", "wal")
+            self._writing.pragma("journal_mode", "wal")  # control: sqlite-wal
             self._writing.pragma("synchronous", self._synchronous)
             self._writing.pragma("wal_autocheckpoint", _CHECKPOINT_PAGES)
             self._prepare_schema()
@@ -140,7 +140,7 @@ class SqliteStore(Store):
         self._writing.execute("VACUUM INTO ?", (str(unfinished),))
         unfinished.chmod(0o600)
         unfinished.rename(copy)
-        with self._writing as together:
+        with self._writing as together:  # control: sqlite-migration
             for step in load_migrations("sqlite", found):
                 for _ in together.execute(step):
                     pass
@@ -215,7 +215,7 @@ class SqliteStore(Store):
                 return
             self._write(group)
             points.reached("sqlite.written")
-            await self._to_disk()
+            await self._to_disk()  # control: sqlite-settle-last
             points.reached("sqlite.on_disk")
         except (Conflict, apsw.ConstraintError) as error:
             self._undo()
@@ -233,13 +233,13 @@ class SqliteStore(Store):
             await asyncio.get_running_loop().run_in_executor(self._disk, self._writing.execute, "COMMIT")
             return
         started = self._clock.monotonic()
-        self._writing.execute("COMMIT")
+        self._writing.execute("COMMIT")  # control: sqlite-commit
         self._pace.took(self._clock.monotonic() - started)
 
     def _undo(self) -> None:
-        if self._writing.in_transaction:
+        if self._writing.in_transaction:  # control: sqlite-rollback
             self._writing.execute("ROLLBACK")
-        self._numbers.clear()
+        self._numbers.clear()  # control: sqlite-numbers
 
     def _decide(self, pending: Pending) -> None:
         """Runs one command to its end, and then those who follow its facts."""
@@ -297,8 +297,8 @@ class SqliteStore(Store):
     def _write(self, group: list[Pending]) -> None:
         for name, batch in in_statement_order(group):
             query = self._queries[name]
-            self._writing.executemany(query.sql, [query.bind(params) for params in batch])
-        at = self._clock.now()
+            self._writing.executemany(query.sql, [query.bind(params) for params in batch])  # control: sqlite-batch
+        at = self._clock.now()  # control: sqlite-journal
         entries = [entry(org, self._next_number("last_event", org), event, at) for org, event in facts_of(group)]
         append = self._queries["append_event"]
         self._writing.executemany(append.sql, [append.bind(params) for params in entries])

@@ -43,7 +43,7 @@ class Bell:
 
     def ring(self) -> None:
         """Wakes the waiter, now or at its next wait."""
-        self._rung = True
+        self._rung = True  # control: early-ring
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
@@ -74,7 +74,7 @@ class Alarm:
 
     def set(self, bell: Bell, seconds: float) -> int:
         """Rings a bell after so many seconds, unless it is unset before; returns the slot that it stands in."""
-        slot = math.ceil((self._clock.monotonic() + seconds) * _SLOTS_A_SECOND)
+        slot = math.ceil((self._clock.monotonic() + seconds) * _SLOTS_A_SECOND)  # control: alarm-slot
         bells = self._slots.get(slot)
         if bells is None:
             bells = self._slots[slot] = {}
@@ -165,11 +165,11 @@ class Wakeups:
     async def until_any(self, keys: Iterable[str], look: Callable[[], Awaitable[Look[T]]], seconds: float) -> T | None:
         """The same for several keys: a ring of any of them lets it look again."""
         bell, keys = Bell(), tuple(dict.fromkeys(keys))
-        self._register(keys, bell)
+        self._register(keys, bell)  # control: bell-before-look
         deadline = self._clock.monotonic() + seconds
         try:
             while True:
-                looked = await look()
+                looked = await look()  # control: look-after-bell
                 left = deadline - self._clock.monotonic()
                 if looked.found is not None or left <= 0 or self.closing:
                     return looked.found

@@ -124,7 +124,7 @@ class Acts:
         if change.of(thread_id).turn_id in (None, turn_id):  # no turn is left that may ask for what is waited for
             yield from self._unasked(change, thread_id, _TURN_ENDED)
         change.end(thread_id, log.TurnEnded(turn_id, status, error, final))
-        if not goes_on and not change.of(thread_id).open:
+        if not goes_on and not change.of(thread_id).open:  # control: stopped-reader-told
             asked += yield from self._unread(change, thread_id)
         for each in dict.fromkeys(asked):
             if goes_on or each != thread_id:  # an end that it was told itself would wake it

@@ -188,7 +188,7 @@ def _closed(thread: Thread, _: log.Closed) -> dict[str, Any]:
         "message": None,
         "waits": "[]",
         "ends": thread.ends + 1,
-        "end_status": "shutdown",
+        "end_status": "shutdown",  # control: closed-end-status
         "end_message": None,
     }
 

@@ -61,7 +61,7 @@ def may_claim(thread: Thread, owner: str, now: int) -> bool:
 
 def is_fenced(thread: Thread, generation: int) -> bool:
     """Whether a writer comes too late: somebody has claimed the thread since, or it was let go."""
-    return thread.owner is None or thread.generation != generation
+    return thread.owner is None or thread.generation != generation  # control: engine-generation
 
 
 def stop_of(thread: Thread, turn_id: str, tree_tokens: int, limits: Limits) -> str | None:
@@ -277,7 +277,7 @@ def waited(
     for each in targets:
         thread = found.get(each)
         if thread is None:
-            outcome: Outcome = "source_lost" if each in known else "unknown"
+            outcome: Outcome = "source_lost" if each in known else "unknown"  # control: source-lost
             states.append(
                 AgentState(thread_id=each, path="", nickname="", role=None, status="not_found", outcome=outcome)
             )
@@ -285,6 +285,7 @@ def waited(
         elif thread.ends > after.get(each, 0):
             states.append(end_of(thread))
             done += 1
+    # control: waited-ends
     return Waited(states, bool(targets) and (done == len(targets) or (mode == "any" and done > 0)))
 
 

@@ -186,7 +186,7 @@ class Change:
             {
                 "thread_id": thread_id,
                 "version": version,
-                "text": base.text,
+                "text": base.text,  # control: base-text
                 "provenance": _text(base.provenance),
                 "sha256": entry.sha256,
                 "item_id": entry.item_id,

@@ -139,7 +139,7 @@ class EngineWriter:
         waiting = [Mail.of(each) for each in (yield Read("thread_mail_waiting", {"receiver_id": row.thread_id}))]
         yield from self._reported(change, row, waiting)
         for mail in waiting:
-            change.stamp(mail, "delivered", turn_id)
+            change.stamp(mail, "delivered", turn_id)  # control: mail-delivered
             letter = log.PeerMessage(
                 text=mail.text,
                 author=mail.author,
@@ -170,7 +170,7 @@ class EngineWriter:
 
         def decide(change: Change, row: Thread) -> Decision[Appended]:
             check_fence(row, said.generation)
-            key = None if said.key is None else f"append:{said.key}"
+            key = None if said.key is None else f"append:{said.key}"  # control: append-key
             is_known = key is not None and bool(
                 (yield Read("thread_entry_by_key", {"thread_id": row.thread_id, "key": key}))
             )

@@ -75,8 +75,9 @@ class Waits:
         if call.status == "inProgress":
             self._keep_time(thread, begun, asked)
             seconds = max(0.0, min(self._left(thread, call), self._limits.wait_seconds))
+            # control: wait-registers-first
             is_over = await held(self._wakeups, _keys(thread, call), lambda: self._look(thread, begun), seconds)
-            is_late = self._left(thread, call) <= 0
+            is_late = self._left(thread, call) <= 0  # control: wait-deadline
             if is_over or is_late:
                 points.reached("wait.over")
                 call = await self._end(thread, asked, is_late=is_late)
@@ -176,7 +177,7 @@ class Waits:
             each.thread_id: each for each in await self._reader.all_of([thread.thread_id, *call.receiver_thread_ids])
         }
         own = rows.get(thread.thread_id)
-        if own is None or call.call_id not in own.waiting or own.heard > begun.since:
+        if own is None or call.call_id not in own.waiting or own.heard > begun.since:  # control: user-word-ends-wait
             return Look(found=True)
         after = call.after
         if after is None:
@@ -220,6 +221,7 @@ class Waits:
                 over = replace(over, unread=news or None)
             change.add(row.thread_id, over, turn_id=row.turn_id, key=f"end:{asked.call_id}")
             lost = _lost(over)
+            # control: source-lost-error
             refusal = None if lost is None else SourceLost(target=lost.thread_id, outcome=lost.outcome)
             return change.written(over, refusal=refusal)
 
@@ -295,7 +297,7 @@ class Waits:
         another end than the last one says what nobody was shown: it stays."""
         for name, ends in news.items():
             report = {"target_id": name, "ends": ends}
-            change.write("keep_thread_report", {"thread_id": row.thread_id, **report})
+            change.write("keep_thread_report", {"thread_id": row.thread_id, **report})  # control: thread-report
         told = {name: rows[name] for name, ends in news.items() if name in rows and rows[name].ends == ends}
         waiting = yield Read("thread_mail_waiting", {"receiver_id": row.thread_id})
         said = [*rules.last_ends(map(Mail.of, waiting), told).values()]
@@ -331,7 +333,7 @@ def _put_off(key: str, due: int | None) -> Decision[None]:
 
 
 def _keys(thread: Thread, call: Collab) -> list[str]:
-    return [thread_key(each) for each in (thread.thread_id, *call.receiver_thread_ids)]
+    return [thread_key(each) for each in (thread.thread_id, *call.receiver_thread_ids)]  # control: wait-keys
 
 
 def _waited(call: Collab, rows: Mapping[str, Thread], after: Mapping[str, int]) -> rules.Waited:

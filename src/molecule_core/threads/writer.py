@@ -173,6 +173,7 @@ class ThreadWriter:
 
     def _kept(self, change: Change, workspace_id: str, key: str | None, thread_id: str) -> WriteSet[Thread]:
         if key is not None:
+            # control: thread-key
             change.write("keep_thread_key", {"workspace_id": workspace_id, "key": key, "thread_id": thread_id})
         return change.standing(thread_id)
 
@@ -205,6 +206,7 @@ class ThreadWriter:
                 return change.written(TurnTaken(row.turn_id, joined=True))
             self._check_way(row, way, expected)
             yield from self._check_room(row)
+            # control: turn-key
             turn = self._acts.turn(change, row.thread_id, texts, trigger="user", author=by, key=key)
             return change.written(TurnTaken(turn.turn_id, joined=False))
 

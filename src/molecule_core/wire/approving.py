@@ -194,7 +194,7 @@ async def request(
 def _asked(given: types.RequestArguments, thread_id: str) -> dict[str, Any]:
     told: dict[str, Any] = {"action": given.action, "reason": given.reason, "source": "tool"}
     told |= {"details": given.details} if given.details else {}
-    told |= {"cost": given.cost} if given.cost is not UNSET else {}
+    told |= {"cost": given.cost} if given.cost is not UNSET else {}  # control: approval-cost
     told |= {"expires_in": given.expires_in} if given.expires_in else {}
     told |= {"thread_id": thread_id} if thread_id else {}
     return {**told, "task_id": given.task_id} if given.task_id else told
@@ -280,7 +280,7 @@ async def decide(speaks: Speaks, own: str, given: types.DecideArguments, shown: 
     about = await _version(speaks, own, given, shown)
     body: dict[str, Any] = {"decision": given.decision, **about._asdict()}
     body |= {"note": given.note} if given.note else {}
-    body |= {"details": given.details} if given.details is not UNSET else {}
+    body |= {"details": given.details} if given.details is not UNSET else {}  # control: approval-details
     told = await speaks.call("POST", path_of(own, given.approval_id, "decide"), body=body)
     item = item_of(told)
     settled = not is_open(item)

@@ -54,7 +54,7 @@ def names_in(listed: Any) -> tuple[str, ...]:
     """The same of a list, of names or of objects with a name."""
     names = [each.get("name") if isinstance(each, dict) else each for each in list(listed)[:MOST_LOADED]]
     plain = [name for name in names if isinstance(name, str) and _NAME.fullmatch(name)]
-    return tuple(dict.fromkeys(map(_bare, plain)))
+    return tuple(dict.fromkeys(map(_bare, plain)))  # control: card-tools
 
 
 def _bare(name: str) -> str:

@@ -50,7 +50,7 @@ _VERBS: Mapping[type[Struct], str] = {
     types.ResumeArguments: "resume",
     types.ListArguments: "list",
 }
-_OURS = ("thread_id", "via_workspace", "approval_id")
+_OURS = ("thread_id", "via_workspace", "approval_id")  # control: spawn-role
 # What hosts call a conversation of theirs.
 _SESSIONS = ("threadId", "sessionId")
 _LONGEST_NAME, _MOST_REPEATED = 100, 300

@@ -65,7 +65,7 @@ async def run(
 
 
 def _key(own: str, call: str) -> str:
-    return f"{own}:{call}" if call else ""
+    return f"{own}:{call}" if call else ""  # control: host-call-name
 
 
 def progress_of(progress: Progress, meta: Mapping[str, Any]) -> Progress | None:
@@ -204,7 +204,7 @@ async def _begin(
     if wait:
         body["wait"] = wait
     if given.deadline_seconds:
-        body["deadline_seconds"] = given.deadline_seconds
+        body["deadline_seconds"] = given.deadline_seconds  # control: tool-deadline
     path = f"/workspaces/{_part(own)}/delegate"
     return _shaped(await speaks.call("POST", path, body=body, headers=key_headers(key)), Delegated)
 

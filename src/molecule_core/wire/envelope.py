@@ -67,7 +67,7 @@ def with_metadata(request_body: str, instructions: Instructions | None) -> str:
     metadata = _object(message["metadata"]) if "metadata" in message else {}
     if instructions is None and "instructions" not in metadata:
         return request_body
-    metadata.pop("instructions", None)
+    metadata.pop("instructions", None)  # control: sender-instructions
     if instructions is not None:
         metadata["instructions"] = Raw(msgspec.json.encode(instructions))
     message["metadata"] = Raw(msgspec.json.encode(metadata))

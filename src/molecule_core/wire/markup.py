@@ -32,19 +32,19 @@ def clean(text: str) -> str:
     end of a line one `\\n`."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _ILLEGAL.sub(REPLACEMENT, text)
+    return _ILLEGAL.sub(REPLACEMENT, text)  # control: illegal-characters
 
 
 def escaped(text: str) -> str:
     """A text as the content of an element."""
-    text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text if text.isascii() else _LOOKALIKES.sub(_reference, text)
+    text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")  # control: text-escaping
+    return text if text.isascii() else _LOOKALIKES.sub(_reference, text)  # control: lookalikes-escaped
 
 
 def quoted(value: str) -> str:
     """A text as the value of an attribute, with its quotes: blanks that a parser would change are references."""
     plain = _ILLEGAL.sub(REPLACEMENT, value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f'"{_IN_ATTRIBUTES.sub(_of_table, _LOOKALIKES.sub(_reference, plain))}"'
+    return f'"{_IN_ATTRIBUTES.sub(_of_table, _LOOKALIKES.sub(_reference, plain))}"'  # control: attribute-escaping
 
 
 def block(instructions: str, body: str) -> str:

@@ -19,11 +19,11 @@ def decode(body: bytes, *, max_depth: int) -> Any:
     the only thing that makes a colon vanish between the two."""
     try:
         value = msgspec.json.decode(body)
-    except RecursionError:
+    except RecursionError:  # control: deep-json
         raise JsonTooDeep(limit=max_depth) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidJson(reason=_reason(error, body)) from None
-    if body.count(b"{") + body.count(b"[") > max_depth and _deeper_than(value, max_depth):
+    if body.count(b"{") + body.count(b"[") > max_depth and _deeper_than(value, max_depth):  # control: json-depth
         raise JsonTooDeep(limit=max_depth)
     if b"\\u" in body or body.count(b":") != msgspec.json.encode(value).count(b":"):
         _look_closely(body)

@@ -342,7 +342,7 @@ MEMORY = (
         call=Route(
             "POST",
             "/workspaces/{workspace_id}/memories",
-            body={"content": "content", "scope": "scope", "namespace": "namespace"},
+            body={"content": "content", "scope": "scope", "namespace": "namespace"},  # control: memory-scope
         ),
         section="memory",
         annotations=Annotations(read_only=False, destructive=False, idempotent=False, open_world=False),
@@ -358,7 +358,7 @@ MEMORY = (
         call=Route(
             "GET",
             "/workspaces/{workspace_id}/memories",
-            query={"query": "q", "scope": "scope", "namespace": "namespace", "limit": "limit"},
+            query={"query": "q", "scope": "scope", "namespace": "namespace", "limit": "limit"},  # control: memory-query
             gives_list="memories",
         ),
         section="memory",

@@ -143,7 +143,7 @@ async def check_own(speaks: Speaks, own: str, activity_id: str) -> str:
 async def _to_peer(speaks: Speaks, own: str, given: types.ReplyArguments, key: str) -> Any:
     if given.peer_id == own:
         raise ToolError("peer_id is your own workspace; name the peer that wrote to you.", "wrong_peer")
-    metadata: dict[str, Any] = {"intent": given.intent, **_about(given)}
+    metadata: dict[str, Any] = {"intent": given.intent, **_about(given)}  # control: message-intent
     message: dict[str, Any] = {
         "role": "agent",
         "parts": [{"kind": "text", "text": given.text}],
@@ -215,7 +215,7 @@ async def answer(
     """Answers the message of a handle; `attempt`: under which it is held, if that is known. Raises ToolError."""
     speaks = allowed(speaks, given)
     told: dict[str, Any] = {"handle": given.handle, "text": given.text}
-    if given.progress:
+    if given.progress:  # control: answer-in-progress
         told["progress"] = True
     if given.attachments:
         told["attachments"] = given.attachments
