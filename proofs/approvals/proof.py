@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 
@@ -24,69 +25,59 @@ async def run(setting: Setting) -> Verdict:
         return await in_a_child("proofs.approvals.askers", replace(setting, folder=Path(name)))
 
 
-_RULES = "approvals/rules.py"
 _CONTROLS = (
     Control(
         name="who asks may decide",
-        file=_RULES,
-        line="return Verdict.OWN",
-        by="return Verdict.DONE",
+        marker="own-request",
+        change=Swap("$verdict.$", "$verdict.DONE"),
         breaks="taken wrongly",
     ),
     Control(
         name="who had it once may decide still",
-        file=_RULES,
-        line="if is_agent and (by.id != stands.holder_id or not stands.is_above):",
-        by="if False:",
+        marker="decision-holder",
+        change=Always(False),
         breaks="taken wrongly",
     ),
     Control(
         name="nobody looks at the revision and the hash that a decision names",
-        file=_RULES,
-        line="if _is_changed(stands, wish):",
-        by="if False:",
+        marker="decision-revision",
+        change=Always(False),
         breaks="taken wrongly",
     ),
     Control(
         name="what was approved may be changed before it is done",
-        file=_RULES,
-        line="if row.action_hash != action_hash:",
-        by="if False:",
+        marker="use-action-hash",
+        change=Always(False),
         breaks="taken wrongly",
     ),
     Control(
         name="an approval is good for ever",
-        file=_RULES,
-        line="if row.used_at is not None:",
-        by="if False:",
+        marker="use-once",
+        change=Always(False),
         breaks="used twice",
     ),
     Control(
         name="the last word counts",
-        file=_RULES,
-        line="if stands.status.ended:",
-        by="if False:",
+        marker="decision-final",
+        change=Always(False),
         breaks="taken wrongly",
     ),
     Control(
         name="time says nothing",
-        file="approvals/writer.py",
-        line="elif now >= row.expires_at:",
-        by="elif False:",
+        marker="approval-expiry",
+        change=Always(False),
         breaks="open for ever",
     ),
     Control(
         name="nobody tells the requester",
-        file="approvals/steps.py",
-        line="if told and requester is not None and by.id != requester.id:",
-        by="if False:",
+        marker="requester-informed",
+        change=Always(False),
         breaks="requester not told",
     ),
     Control(
         name="who was passed over is not noted",
-        file="approvals/steps.py",
-        line='course.hop("escalated", SERVER, _seat(each), why=reason)',
-        by="pass",
+        marker="escalation-hop",
+        change=Remove(),
         breaks="hops unlike what happened",
     ),
 )

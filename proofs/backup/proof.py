@@ -7,6 +7,7 @@ from proofs.backup.copying import BELIEVED, HALF
 from proofs.crew.busy import ACTS, EVENTS, MISSING, OWED
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from tests.engines import ENGINES
@@ -17,34 +18,29 @@ async def run(setting: Setting) -> Verdict:
     return await in_a_child("proofs.backup.copying", setting)
 
 
-_BACKUP, _COPIES = "store/backup.py", "store/copies.py"
 _CLOSING = Control(
     name="an answer closes nothing",
-    file="messages/owing.py",
-    line='writes: list[Statement] = [("close_obligation", {**row, **ends}), *noted]',
-    by="writes: list[Statement] = [*noted]",
+    marker="obligation-closed",
+    change=Swap('("$", {**$, **$}), ', ""),
     breaks=OWED,
 )
 _SQLITE = (
     Control(
         name="the file is copied as it lies there",
-        file=_BACKUP,
-        line='source.execute("VACUUM INTO ?", (str(unfinished),))',
-        by='__import__("shutil").copyfile(database, unfinished)',
+        marker="backup-vacuum",
+        change=Swap('$.execute("VACUUM INTO ?", (str($copy),))', '__import__("shutil").copyfile(database, $copy)'),
         breaks=MISSING,
     ),
     Control(
         name="a copy stands in its place before it is whole",
-        file=_BACKUP,
-        line='unfinished = copy.with_name(copy.name + ".part")',
-        by="unfinished = copy",
+        marker="backup-part-file",
+        change=Swap("$copy.with_name($...)", "$copy"),
         breaks=HALF,
     ),
     Control(
         name="what was put back is taken for the old store",
-        file=_BACKUP,
-        line="""target.execute("UPDATE meta SET value = ? WHERE name = 'epoch'", (ids.new(),))""",
-        by="pass",
+        marker="backup-epoch",
+        change=Remove(),
         breaks=BELIEVED,
     ),
     _CLOSING,
@@ -52,23 +48,20 @@ _SQLITE = (
 _POSTGRES = (
     Control(
         name="each table is of another moment",
-        file=_COPIES,
-        line='async with connection.transaction(isolation="repeatable_read", readonly=True):',
-        by='async with connection.transaction(isolation="read_committed", readonly=True):',
+        marker="copy-isolation",
+        change=Swap('"repeatable_read"', '"read_committed"'),
         breaks=EVENTS,
     ),
     Control(
         name="a copy stands in its place before it is whole",
-        file=_COPIES,
-        line='unfinished = copy.with_name(copy.name + ".part")',
-        by="unfinished = copy",
+        marker="copy-part-file",
+        change=Swap("$copy.with_name($...)", "$copy"),
         breaks=HALF,
     ),
     Control(
         name="what was put back is taken for the old store",
-        file=_COPIES,
-        line="""await connection.execute("UPDATE meta SET value = $1 WHERE name = 'epoch'", ids.new())""",
-        by="pass",
+        marker="copy-epoch",
+        change=Remove(),
         breaks=BELIEVED,
     ),
     _CLOSING,

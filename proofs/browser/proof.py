@@ -8,6 +8,7 @@ from proofs.browser.crossing import CROSSED, HOSTS
 from proofs.browser.looking import BROKEN, LED, RAN
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 
@@ -20,45 +21,43 @@ async def run(setting: Setting) -> Verdict:
 
 
 # As it is built, the page sets texts by one way: here they become markup, and the browser has no rule against it.
-_SENT = "return Answer(content, headers=tuple(headers), content_type=kind, policy=_POLICY)"
-_SENT_AS_MARKUP = (
-    'return Answer(self._files[path].replace(b".textContent=", b".innerHTML="), headers=tuple(headers[:2]), '
-    "content_type=kind, policy=b\"default-src * data: 'unsafe-inline'\")"
+_SENT_AS_MARKUP = Swap(
+    "$answer($content, $headers=tuple($list), $type=$kind, $policy=$)",
+    '$answer(self._files[path].replace(b".textContent=", b".innerHTML="), '
+    """$headers=tuple($list[:2]), $type=$kind, $policy=b"default-src * data: 'unsafe-inline'")""",
 )
 _CONTROLS = (
     Control(
         name="any page may open a live channel",
-        file="edges/auth.py",
-        line="if not own and (origin is not None or upgrade):",
-        by="if False:",
+        marker="request-origin",
+        change=Always(False),
         breaks=CROSSED,
     ),
     Control(
         name="any name is the server's",
-        file="edges/auth.py",
-        line="raise WrongHost(host=text[:200])",
-        by="return",
+        marker="request-host",
+        change=Swap("raise $...", "return"),
         breaks=HOSTS,
     ),
     Control(
         name="the page may run what is written into it",
-        file="edges/canvas.py",
-        line="b\"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \"",
-        by="b\"default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self'; connect-src 'self'; \"",
+        marker="canvas-script-policy",
+        change=Swap(
+            "script-src 'self'; style-src 'self'; img-src 'self' data:;",
+            "script-src 'self' 'unsafe-inline'; style-src 'self';",
+        ),
         breaks=BROKEN,
     ),
     Control(
         name="what others say is markup to the page",
-        file="edges/canvas.py",
-        line=_SENT,
-        by=_SENT_AS_MARKUP,
+        marker="canvas-answer-policy",
+        change=_SENT_AS_MARKUP,
         breaks=RAN,
     ),
     Control(
         name="what others say is markup, and leads away",
-        file="edges/canvas.py",
-        line=_SENT,
-        by=_SENT_AS_MARKUP,
+        marker="canvas-answer-policy",
+        change=_SENT_AS_MARKUP,
         breaks=LED,
     ),
 )

@@ -16,6 +16,7 @@ from molecule_core.ground.points import POINTS
 from proofs.crashpoints.falling import NOT_DIED
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict
 from proofs.simulate.proof import ANOTHER
@@ -56,16 +57,14 @@ def _verdict(one: Played, other: Played, *, deaths: int) -> Verdict:
 _CONTROLS = (
     Control(
         name="the answer leaves before the commit",
-        file="store/sqlite.py",
-        line='self._writing.execute("COMMIT")',
-        by='asyncio.get_running_loop().call_soon(self._writing.execute, "COMMIT")',
+        marker="sqlite-commit",
+        change=Swap('$execute("COMMIT")', 'asyncio.get_running_loop().call_soon($execute, "COMMIT")'),
         breaks="accepted but missing",
     ),
     Control(
         name="the same message is another one when it comes again",
-        file="messages/writer.py",
-        line="dedupe_key=draft.dedupe_key,",
-        by="dedupe_key=None,",
+        marker="inserted-dedupe-key",
+        change=Swap("dedupe_key=$,", "dedupe_key=None,"),
         breaks="twice in an inbox",
     ),
 )

@@ -5,6 +5,7 @@ The crowd (crowd.py) runs in a process of its own, so that a control's copy of t
 
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 
@@ -13,9 +14,6 @@ async def run(setting: Setting) -> Verdict:
     """`setting.size` events by eight writers, followed by sixteen readers. RuntimeError: the crowd broke down."""
     return await in_a_child("proofs.cursors.crowd", setting)
 
-
-_LOCK = '''_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"'''
-_NO_LOCK = '''_BEGIN = "BEGIN; SELECT n FROM unnest('{...}'::bigint[]) AS n"'''
 
 PROOF = Proof(
     name="cursors",
@@ -34,33 +32,29 @@ PROOF = Proof(
         "sqlite": (
             Control(
                 name="a rollback does not forget the numbers it gave",
-                file="store/sqlite.py",
-                line="self._numbers.clear()",
-                by="pass",
+                marker="sqlite-numbers",
+                change=Remove(),
                 breaks="journal numbers missing",
             ),
             Control(
                 name="a journal is read from its cursor on, not behind it",
-                file="store/queries.sql",
-                line="FROM events WHERE org_id = :org_id AND seq > :seq ORDER BY seq LIMIT :count;",
-                by="FROM events WHERE org_id = :org_id AND seq >= :seq ORDER BY seq LIMIT :count;",
+                marker="events_after",
+                change=Swap("seq > :seq", "seq >= :seq"),
                 breaks="repeated",
             ),
         ),
         "postgres": (
             Control(
                 name="a plain serial column: the sequence of the database gives the numbers, and no lock orders them",
-                file="store/postgres.py",
-                line=_LOCK,
-                by=_NO_LOCK,
+                marker="org-lock",
+                change=Swap("pg_advisory_xact_lock(n)", "n"),
                 breaks="skipped",
                 serial=True,
             ),
             Control(
                 name="no lock: groups of one organisation decide side by side",
-                file="store/postgres.py",
-                line=_LOCK,
-                by=_NO_LOCK,
+                marker="org-lock",
+                change=Swap("pg_advisory_xact_lock(n)", "n"),
                 breaks="failed without reason",
             ),
         ),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from proofs.envelope.hostile import BROKEN, CARDS, CASES, DOUBLED, FORGED, PROMPTS, SECTIONS, TOOLS
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 
@@ -32,55 +33,47 @@ async def run(setting: Setting) -> Verdict:
     return Verdict({**figures}, {**counted, MOST: int(zeros[BROKEN] * 2 > figures[CASES])}, notes)
 
 
-_FILE = "wire/markup.py"
 _CONTROLS = (
     Control(
         name="the naive builder: text goes between the tags as it is",
-        file=_FILE,
-        line='text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")',
-        by="return text",
+        marker="text-escaping",
+        change=Swap("$text = $...", "return $text"),
         breaks=MOST,
     ),
     Control(
         name="text is escaped, and what XML cannot write is left in it",
-        file=_FILE,
-        line="return _ILLEGAL.sub(REPLACEMENT, text)",
-        by="return text",
+        marker="illegal-characters",
+        change=Swap("$.sub($, $text)", "$text"),
         breaks=BROKEN,
     ),
     Control(
         name="ends of lines in attributes are written as they are",
-        file=_FILE,
-        line="""return f'"{_IN_ATTRIBUTES.sub(_of_table, _LOOKALIKES.sub(_reference, plain))}"'""",
-        by="""return '"' + plain.replace('"', "&quot;") + '"'""",
+        marker="attribute-escaping",
+        change=Swap("""f'"{$...($, $plain))}"'""", """'"' + $plain.replace('"', "&quot;") + '"'"""),
         breaks=BROKEN,
     ),
     Control(
         name="signs that look like a tag are left in the text",
-        file=_FILE,
-        line="return text if text.isascii() else _LOOKALIKES.sub(_reference, text)",
-        by="return text",
+        marker="lookalikes-escaped",
+        change=Always(True),
         breaks=DOUBLED,
     ),
     Control(
         name="a sender's own instructions are passed on",
-        file="wire/envelope.py",
-        line='metadata.pop("instructions", None)',
-        by="pass",
+        marker="sender-instructions",
+        change=Remove(),
         breaks=FORGED,
     ),
     Control(
         name="an agent has all tools, whatever its card says",
-        file="wire/cards.py",
-        line="return tuple(dict.fromkeys(map(_bare, plain)))",
-        by="return tuple(dict.fromkeys([*map(_bare, plain), *ALL]))",
+        marker="card-tools",
+        change=Swap("map($bare, $plain)", "[*map($bare, $plain), *ALL]"),
         breaks=TOOLS,
     ),
     Control(
         name="peers stand in a prompt as they describe themselves",
-        file="agent/prompt_peers.py",
-        line='return line(text, most).replace("<", "\\u2039").replace(">", "\\u203a")',
-        by="return text[:most].encode(errors='replace').decode()",
+        marker="peer-text-escaped",
+        change=Swap("$($text, $most).replace($...)", "$text[:$most].encode(errors='replace').decode()"),
         breaks=SECTIONS,
     ),
 )

@@ -6,6 +6,7 @@ What is tried stands in lures.py, which runs in a process of its own.
 from proofs.fetch.lures import TAKEN
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 
@@ -15,41 +16,35 @@ async def run(setting: Setting) -> Verdict:
     return await in_a_child("proofs.fetch.lures", setting)
 
 
-_FILE = "ground/net.py"
 _CONTROLS = (
     Control(
         name="no address is checked",
-        file=_FILE,
-        line="self._judge(target, address)",
-        by="pass",
+        marker="address-check",
+        change=Remove(),
         breaks="canary hits by spellings",
     ),
     Control(
         name="the IPv4 address inside a NAT64 address is not looked at",
-        file="ground/addresses.py",
-        line="return is_public(ipaddress.IPv4Address(int(plain) & 0xFFFF_FFFF))",
-        by="return True",
+        marker="nat64-address",
+        change=Swap("return $...", "return True"),
         breaks="canary hits by spellings",
     ),
     Control(
         name="the connection resolves the name a second time",
-        file=_FILE,
-        line="return await self._connect(last, target.port, tls, name)",
-        by="return await self._connect(target.host, target.port, tls, name)",
+        marker="resolved-address",
+        change=Swap("($, $target.$port,", "($target.host, $target.$port,"),
         breaks="canary hits by rebinding",
     ),
     Control(
         name="a redirect counts as an answer",
-        file=_FILE,
-        line="if 300 <= self._status < 400:",
-        by="if False:",
+        marker="redirect-refused",
+        change=Always(False),
         breaks="redirects taken for an answer",
     ),
     Control(
         name="an agent that registers is believed",
-        file="edges/registry.py",
-        line="await self._fetcher.check(asked.url)",
-        by="pass",
+        marker="registered-url-check",
+        change=Remove(),
         breaks=TAKEN,
     ),
 )

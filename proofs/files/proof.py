@@ -7,6 +7,7 @@ way: it asks a real server, and reads with the product's own reader of an agent'
 from proofs.files.trying import READ
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 
@@ -21,23 +22,20 @@ async def run(setting: Setting) -> Verdict:
 _CONTROLS = (
     Control(
         name="a part of a path may be a link",
-        file="agent/own_files.py",
-        line="_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
-        by="_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
+        marker="no-link-in-path",
+        change=Swap(" | os.O_NOFOLLOW", ""),
         breaks=READ,
     ),
     Control(
         name="any path will do",
-        file="agent/own_files.py",
-        line='if wrong or len(parts) > _MOST_PARTS or "\\\\" in path or "\\x00" in path or path.startswith("~"):',
-        by='if "\\x00" in path:',
+        marker="path-check",
+        change=Swap('if $... or "\\x00" in $path or $...:', 'if "\\x00" in $path:'),
         breaks=READ,
     ),
     Control(
         name="a file of the server may be a link",
-        file="store/disk.py",
-        line="flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC",
-        by="flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC",
+        marker="stored-file-no-link",
+        change=Swap(" | os.O_NOFOLLOW", ""),
         breaks=READ,
     ),
 )

@@ -16,10 +16,11 @@ _HEAD = """# Proofs
 <!-- Written by `scripts/prove NAME --write-docs`; edit the proofs, not this page. -->
 
 A proof is a long run that counts what must never happen, and ends well only if every count is zero. It prints its seed
-and one closing line. Each has negative controls: the product itself with one named line replaced, in the same harness.
-A control must break the count that it names, in one of three small games, or the proof shows nothing and fails. The
-limits of rates and of chains (docs/floods.md) are lifted: a crowd that sends and answers as fast as it can is what they
-stop.
+and one closing line. Each has negative controls: the product itself with one statement changed, in the same harness.
+The statement is the one with the comment `# control: MARKER`, or the query of that name; in a change, `$` stands for
+any name, `$...` for any text. A control must break the count that it names, in one of three small games, or the proof
+shows nothing and fails. The limits of rates and of chains (docs/floods.md) are lifted: a crowd that sends and answers
+as fast as it can is what they stop.
 
 `scripts/prove NAME [--seed N] [--tenth] [--engine sqlite|postgres]`; `scripts/prove all` runs one after the other, for
 two to three hours on two cores. The tests in `tests/prove` run each at about a tenth, with some of its controls.
@@ -106,7 +107,7 @@ def _section(proof: Proof, records: dict[str, str]) -> Iterator[str]:
     for engine, least in proof.demands.items():
         counts = ", ".join(f"{name} {count:,}" for name, count in least.items())
         yield f"A full run on {engine} fails if it comes to less than: {counts}.\n"
-    yield from ("| control | replaced line | must break |", "|---|---|---|")
+    yield from ("| control | marker | change | must break |", "|---|---|---|---|")
     yield from dict.fromkeys(_row(control) for controls in proof.controls.values() for control in controls)
     yield "\nLast full runs:\n"
     for engine in proof.sizes:
@@ -130,5 +131,5 @@ def _is_of_now(proof: Proof, engine: Engine, line: str) -> bool:
 
 
 def _row(control: Control) -> str:
-    line, by = (text.replace("|", "\\|") for text in (control.line, control.by))
-    return f"| {control.name} | `{control.file}`: `{line}` becomes `{by}` | {control.breaks} |"
+    change = control.change.says().replace("|", "\\|")
+    return f"| {control.name} | {control.marker} | {change} | {control.breaks} |"

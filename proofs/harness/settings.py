@@ -27,7 +27,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     seed: int
     size: int
     package: Path | None = None
-    """The folder that holds the package with one line replaced; None: the product itself."""
+    """The folder that holds the package with one statement changed; None: the product itself."""
     serial: bool = False
     only: str = ""
     """The part of the proof that is run, if it has parts and one of them is enough."""
@@ -98,9 +98,10 @@ async def prove(proof: Proof, engine: Engine, postgres: str, *, seed: int, tenth
 
 
 async def try_control(proof: Proof, control: Control, engine: Engine, postgres: str, *, seed: int) -> Verdict:
-    """The same harness, smaller, on the product with the control's line replaced. What it breaks may take a moment that
-    chance gives, so it has some games for it; the verdict is that of the first that breaks what it must, or of the
-    last."""
+    """Run the same harness, smaller, on the product with the control's statement changed.
+
+    What it breaks may take a moment that chance gives, so it has some games for it; the verdict is that of the first
+    that breaks what it must, or of the last."""
     size, verdict = proof.control_sizes[engine], Verdict({}, {})
     for number in range(_GAMES_OF_A_CONTROL):
         async with setting(engine, postgres, seed=seed + number, size=size, control=control) as given:

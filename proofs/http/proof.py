@@ -4,6 +4,7 @@ The server is a process of its own; the storms (storm.py) know its address, its 
 """
 
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.http.storm import BENT, BREAKS, BROKE, CALLS, CARDS, FRAMES, STUCK, UNFIT, Storm
@@ -17,30 +18,26 @@ async def run(setting: Setting) -> Verdict:
 _CONTROLS = (
     Control(
         name="JSON that is too deep for its reader is a surprise",
-        file="wire/strictjson.py",
-        line="except RecursionError:",
-        by="except ZeroDivisionError:",
+        marker="deep-json",
+        change=Swap("RecursionError", "ZeroDivisionError"),
         breaks=BROKE,
     ),
     Control(
         name="a refusal leaves out its status",
-        file="edges/problems.py",
-        line='"status": row.status,',
-        by="",
+        marker="problem-status",
+        change=Swap('"status": $,', ""),
         breaks=BREAKS,
     ),
     Control(
         name="a route answers with a status that it does not declare",
-        file="edges/workspaces.py",
-        line="return json_answer(self._view(call.target))",
-        by="return json_answer(self._view(call.target), 206)",
+        marker="workspace-status",
+        change=Swap("))", "), 206)"),
         breaks=BREAKS,
     ),
     Control(
         name="who listened and is gone is told on",
-        file="edges/sinks.py",
-        line="self._live.leave(self._listener)",
-        by="pass",
+        marker="sink-leaves",
+        change=Remove(),
         breaks=STUCK,
     ),
 )

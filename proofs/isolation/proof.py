@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.isolation.cursors import CHANGED
@@ -29,65 +30,56 @@ async def run(setting: Setting) -> Verdict:
 _CONTROLS = (
     Control(
         name="organisations are one to the guards",
-        file="edges/auth.py",
-        line="return caller.kind is Kind.ADMIN or caller.org_id == org_id",
-        by="return True",
+        marker="caller-org",
+        change=Swap("return $...", "return True"),
         breaks=EXTRA,
     ),
     Control(
         name="any workspace reads any other's log",
-        file="edges/auth.py",
-        line="if reach is Reach.OWN or own is None:",
-        by="if own is None:",
+        marker="own-reach",
+        change=Swap("$ is $ or ", ""),
         breaks=EXTRA,
     ),
     Control(
         name="workspaces hear of each other what is for themselves alone",
-        file="edges/live.py",
-        line='if notice.audience == "peers" and about is not None:',
-        by="if about is not None:",
+        marker="peers-audience",
+        change=Swap('$ == "peers" and ', ""),
         breaks=HEARD,
     ),
     Control(
         name="a workspace is not told of its own rows",
-        file="edges/live.py",
-        line="yield from self._by_workspace.get(notice.workspace_id, ())",
-        by="yield from ()",
+        marker="own-rows-notice",
+        change=Swap("yield from $...", "yield from ()"),
         breaks=MISSED,
     ),
     Control(
         name="a row of others is a place in one's own log",
-        file="messages/queries.sql",
-        line="SELECT seq, inbound_no, kind FROM activities WHERE id = :id AND workspace_id = :workspace_id;",
-        by="SELECT seq, inbound_no, kind FROM activities WHERE id = :id AND :workspace_id = :workspace_id;",
+        marker="place_of_activity",
+        change=Swap("AND workspace_id =", "AND :workspace_id ="),
         breaks=TAKEN,
     ),
     Control(
         name="a thread of others is a place in one's own list",
-        file="edges/threads.py",
-        line="before = None if place is None else await self._own(call, place)",
-        by="before = None if place is None else await self._reader.one(place)",
+        marker="own-thread-cursor",
+        change=Swap("await $($, $place)", "await self._reader.one($place)"),
         breaks=TAKEN,
     ),
     Control(
         name="threads of other organisations are there",
-        file="edges/threads.py",
-        line="if call.by.kind is not Kind.ADMIN and thread.org_id != call.by.org_id:",
-        by="if False:",
+        marker="thread-org",
+        change=Always(False),
         breaks=APART,
     ),
     Control(
         name="what others have takes longer than what is not there",
-        file="edges/auth.py",
-        line="if workspace is None or not _in_org(caller, workspace.org_id):",
-        by="if workspace is None or not _in_org(caller, workspace.org_id) and sum(range(1_000_000)):",
+        marker="unknown-workspace",
+        change=Swap("$workspace.$org)", "$workspace.$org) and sum(range(1_000_000))"),
         breaks=LATER,
     ),
     Control(
         name="a delegation is shown to who does it, not to who gave it",
-        file="edges/sight.py",
-        line="return workspace_id in (row.source_id, row.target_id)",
-        by="return workspace_id == row.target_id",
+        marker="delegation-seen-by-both",
+        change=Swap("in ($, $target)", "== $target"),
         breaks=MISSING,
     ),
 )

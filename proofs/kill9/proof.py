@@ -19,6 +19,7 @@ from proofs.crew.judging import STALL_SECONDS, judge_all, patience
 from proofs.crew.mistakes import KEY_AGAIN, MESSAGE_AGAIN, POSTGRES_ANSWERS_FIRST, STALE_ACK
 from proofs.crew.nouns import LIMITS, Nouns
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Remove, Swap
 from proofs.harness.serving import ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
@@ -104,53 +105,46 @@ _ANYWHERE = (
     KEY_AGAIN,
     Control(
         name="a claim is not noted",
-        file="messages/handing.py",
-        line="return WriteSet(rows, writes, told, rings, owed.then, facts=[*owed.facts])",
-        by="return WriteSet(rows)",
+        marker="claim-kept",
+        change=Swap("($rows, $...)", "($rows)"),
         breaks="handed twice under one attempt",
     ),
     Control(
         name="a lease never ends",
-        file="messages/queries.sql",
-        line="AND (h.seq IS NULL OR (h.acked_at IS NULL AND h.lease_until <= :now))",
-        by="AND h.seq IS NULL",
+        marker="claimable",
+        change=Swap("(h.seq IS NULL OR (h.acked_at IS NULL AND h.lease_until <= :now))", "h.seq IS NULL"),
         breaks="unhandled at the end",
     ),
     Control(
         name="an ack is answered and not written",
-        file="messages/settling.py",
-        line="return WriteSet(floor.acked_seq, writes, told, rings, owed.then, facts=[*facts])",
-        by="return WriteSet(floor.acked_seq)",
+        marker="ack-kept",
+        change=Swap("($seq, $...)", "($seq)"),
         breaks="handed again after its ack",
     ),
 )
 _OF_DELEGATIONS = (
     Control(
         name="nobody hears the answer to a delegation",
-        file="server.py",
-        line='follow(facts.Answered, "delegations.answered", hearing.answered)',
-        by="pass",
+        marker="answer-closes-delegation",
+        change=Remove(),
         breaks="delegations stuck",
     ),
     Control(
         name="the key of a delegation is not looked at",
-        file="delegations/beginning.py",
-        line="known = self._known(asked, keyed, hashed, now) or (Delegation.of(twins[0]) if twins else None)",
-        by="known = Delegation.of(twins[0]) if twins else None",
+        marker="delegation-key",
+        change=Swap("$($...) or (", "("),
         breaks="hits with another id",
     ),
     Control(
         name="a deadline that falls due is forgotten",
-        file="delegations/writer.py",
-        line="if row.deadline_at <= now:",
-        by="if False:",
+        marker="deadline-due",
+        change=Always(False),
         breaks="delegations stuck",
     ),
     Control(
         name="a result that was taken stays in the inbox",
-        file="messages/results.py",
-        line='return "here", (yield from self._settled(workspace, inbox, held, seq, None))',
-        by='return "here", Facts([], [])',
+        marker="taken-result",
+        change=Swap("(yield from $...)", "Facts([], [])"),
         breaks="taken and left in the inbox",
     ),
 )
@@ -161,9 +155,8 @@ _OF_NOUNS = (*OF_MEMORY, *OF_FILES, *OF_APPROVALS, *OF_THREADS)
 _OF_EACH_NOUN = (OF_MEMORY[0], OF_APPROVALS[0], OF_THREADS[0])
 _SQLITE_ANSWERS_FIRST = Control(
     name=POSTGRES_ANSWERS_FIRST.name,
-    file="store/sqlite.py",
-    line="await self._to_disk()",
-    by="[each.settle() for each in group], await asyncio.sleep(0.02), await self._to_disk()",
+    marker="sqlite-settle-last",
+    change=Swap("await", "[each.settle() for each in group], await asyncio.sleep(0.02), await"),
     breaks="accepted but missing",
 )
 

@@ -16,6 +16,7 @@ from typing import Any
 from proofs.crew.company import Seat
 from proofs.harness.caller import Caller, NoAnswer, Refused
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Swap
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import START_SECONDS, Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict
@@ -256,51 +257,44 @@ async def run(setting: Setting) -> Verdict:
 _CONTROLS = (
     Control(
         name="nobody counts brackets",
-        file="wire/strictjson.py",
-        line='if body.count(b"{") + body.count(b"[") > max_depth and _deeper_than(value, max_depth):',
-        by="if False:",
+        marker="json-depth",
+        change=Always(False),
         breaks="refused under another name",
     ),
     Control(
         name="a body is as long as it likes",
-        file="edges/protocol.py",
-        line="elif exchange.size > limit:",
-        by="elif False:",
+        marker="body-limit",
+        change=Always(False),
         breaks="taken though over a limit",
     ),
     Control(
         name="a body is refused late",
-        file="edges/protocol.py",
-        line="elif exchange.size > limit:",
-        by="elif exchange.size > limit + (4 << 20):",
+        marker="body-limit",
+        change=Swap(":", " + (4 << 20):"),
         breaks=LATE,
     ),
     Control(
         name="what was refused is read to its end",
-        file="edges/protocol.py",
-        line="if self._discarded > self.limits.refused_bytes:",
-        by="if False:",
+        marker="refused-body-limit",
+        change=Always(False),
         breaks=TAKEN_IN,
     ),
     Control(
         name="headers may take their time",
-        file="edges/protocol.py",
-        line="return self.limits.header_seconds",
-        by="return 10**6",
+        marker="header-timeout",
+        change=Swap("return $", "return 10**6"),
         breaks="slow clients not let go",
     ),
     Control(
         name="nobody looks who takes no answer",
-        file="edges/protocol.py",
-        line="return self.limits.unread_seconds",
-        by="return 10**6",
+        marker="unread-timeout",
+        change=Swap("return $", "return 10**6"),
         breaks="slow clients not let go",
     ),
     Control(
         name="the document of the API is made for each who asks",
-        file="edges/system.py",
-        line="@cached_property",
-        by="@property",
+        marker="openapi-cached",
+        change=Swap("@cached_property", "@property"),
         breaks=STARVED,
     ),
 )

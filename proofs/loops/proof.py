@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 
@@ -24,49 +25,41 @@ async def run(setting: Setting) -> Verdict:
         return await in_a_child("proofs.loops.graphs", replace(setting, folder=Path(name)))
 
 
-_RULES = "delegations/rules.py"
 _CONTROLS = (
     Control(
         name="nobody looks whether a task comes back",
-        file=_RULES,
-        line="if met:",
-        by="if False:",
+        marker="delegation-cycle",
+        change=Always(False),
         breaks="the same task came back on its own way",
     ),
     Control(
         name="levels are not counted",
-        file=_RULES,
-        line="if lineage[0].depth >= limits.delegation_depth:",
-        by="if False:",
+        marker="delegation-depth",
+        change=Always(False),
         breaks="deeper than allowed",
     ),
     Control(
         name="what is open below one is not counted",
-        file=_RULES,
-        line="if open_children >= limits.delegation_children:",
-        by="if False:",
+        marker="delegation-children",
+        change=Always(False),
         breaks="wider than allowed",
     ),
     Control(
         name="a tree may grow for ever",
-        file="delegations/beginning.py",
-        line='root_id, most = lineage[0].root_id if lineage else draft.activity_id or "", '
-        "self._limits.delegations_per_root",
-        by='root_id, most = lineage[0].root_id if lineage else draft.activity_id or "", 1 << 40',
+        marker="tree-size",
+        change=Swap('"", $', '"", 1 << 40'),
         breaks="larger than allowed",
     ),
     Control(
         name="a refusal is told to the agent only",
-        file="delegations/beginning.py",
-        line="return WriteSet(None, [], [event], (org_key(source.org_id),), refusal=error)",
-        by="raise error",
+        marker="refusal-event",
+        change=Swap("return $(None, $..., $=$error)", "raise $error"),
         breaks="refusals without event",
     ),
     Control(
         name="nobody looks after a delegation",
-        file="delegations/beginning.py",
-        line="writes.append(timer(DELEGATION, row.key, rules.due_of(row, now, self._limits)))",
-        by="pass",
+        marker="delegation-timer",
+        change=Remove(),
         breaks="open without a timer in time",
     ),
 )

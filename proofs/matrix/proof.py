@@ -5,6 +5,7 @@ The callers (callers.py) run in a process of their own, so that a control's copy
 
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.matrix.callers import ATTEMPTS, LET_IN, STRANGE, TOLD_APART
@@ -15,42 +16,38 @@ async def run(setting: Setting) -> Verdict:
     return await in_a_child("proofs.matrix.callers", setting)
 
 
-_AUTH = "edges/auth.py"
 _CONTROLS = (
     Control(
         name="any credential will do",
-        file=_AUTH,
-        line="if caller.kind not in who.kinds:",
-        by="if False:",
+        marker="credential-kind",
+        change=Always(False),
         breaks=LET_IN,
     ),
     Control(
         name="nobody looks at the role",
-        file=_AUTH,
-        line="if not may(caller.role, who.role):",
-        by="if False:",
+        marker="caller-role",
+        change=Always(False),
         breaks=LET_IN,
     ),
     Control(
         name="an agent reaches every workspace that it may talk to",
-        file=_AUTH,
-        line="if reach is Reach.OWN or own is None:",
-        by="if own is None:",
+        marker="own-reach",
+        change=Swap("$ is $ or ", ""),
         breaks=LET_IN,
     ),
     Control(
         name="organisations are one",
-        file=_AUTH,
-        line="return caller.kind is Kind.ADMIN or caller.org_id == org_id",
-        by="return True",
+        marker="caller-org",
+        change=Swap("return $...", "return True"),
         breaks=LET_IN,
     ),
     Control(
         name="a workspace of others is forbidden, not unknown",
-        file=_AUTH,
-        line="if workspace is None or not _in_org(caller, workspace.org_id):",
-        by="if workspace is None or not _in_org(caller, workspace.org_id) and "
-        '(_ for _ in ()).throw(WorkspaceRemoved(id=workspace.id, removed_at="now")):',
+        marker="unknown-workspace",
+        change=Swap(
+            "$workspace.$org)",
+            '$workspace.$org) and (_ for _ in ()).throw(WorkspaceRemoved(id=$workspace.id, removed_at="now"))',
+        ),
         breaks=TOLD_APART,
     ),
 )

@@ -17,6 +17,7 @@ from proofs.crew.nouns import LIMITS, Nouns
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import read_ledger
+from proofs.harness.mutations import Swap
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict, gaps
@@ -181,9 +182,8 @@ _CONTROLS = (
     KEY_AGAIN,
     Control(
         name="who comes back live goes on at the head",
-        file="edges/live.py",
-        line="await self._go_on(listener, after)",
-        by="await self._go_on(listener, head)",
+        marker="catch-up-cursor",
+        change=Swap("($listener, $)", "($listener, head)"),
         breaks="live watchers skipped or saw twice",
     ),
 )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from proofs.crew.busy import ACTS, MISSING
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.power.cutting import DAMAGED
@@ -24,27 +25,23 @@ async def run(setting: Setting) -> Verdict:
         return await in_a_child("proofs.power.cutting", replace(setting, folder=Path(name)))
 
 
-_STORE = "store/sqlite.py"
 _CONTROLS = (
     Control(
         name="nobody waits for the disk",
-        file=_STORE,
-        line='synchronous: str = "FULL",',
-        by='synchronous: str = "OFF",',
+        marker="sqlite-synchronous",
+        change=Swap('"FULL"', '"OFF"'),
         breaks=MISSING,
     ),
     Control(
         name="the disk is waited for only where the log is folded in",
-        file=_STORE,
-        line='synchronous: str = "FULL",',
-        by='synchronous: str = "NORMAL",',
+        marker="sqlite-synchronous",
+        change=Swap('"FULL"', '"NORMAL"'),
         breaks=MISSING,
     ),
     Control(
         name="no log: pages are written where they belong",
-        file=_STORE,
-        line='self._writing.pragma("journal_mode", "wal")',
-        by='self._writing.pragma("journal_mode", "off")',
+        marker="sqlite-wal",
+        change=Swap('"wal"', '"off"'),
         breaks=DAMAGED,
     ),
 )

@@ -17,6 +17,7 @@ from proofs.crew.company import Seat
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import Ledger, Row, read_ledger
+from proofs.harness.mutations import Always, Swap
 from proofs.harness.progress import Progress
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import START_SECONDS, Proof, Setting
@@ -275,54 +276,50 @@ async def run(setting: Setting) -> Verdict:
 _CONTROLS = (
     Control(
         name="who is meant is guessed",
-        file="agent/replies.py",
-        line="if len(origins) == 1 and not workspace_id:",
-        by="if not workspace_id:",
+        marker="single-origin",
+        change=Swap("len($) == 1 and ", ""),
         breaks=TAKEN,
     ),
     Control(
         name="a named seat need not be the one that was asked",
-        file="agent/replies.py",
-        line="here = [each for each in origins if each.workspace_id == workspace_id]",
-        by="here = origins",
+        marker="named-seat-asked",
+        change=Always(True),
         breaks=TAKEN,
     ),
     Control(
         name="one seat speaks for all",
-        file="agent/verbs.py",
-        line="about = seat.requests",
-        by="about = next(iter(self._seats)).requests",
+        marker="requests-of-seat",
+        change=Swap("= $seat.$requests", "= next(iter(self._seats)).$requests"),
         breaks=NEVER,
     ),
     Control(
         name="the file of a seat is named by the beginning of its id",
-        file="agent/cursors.py",
-        line='self._own = folder / f"{NAME}_{workspace_id}"',
-        by='self._own = folder / f"{NAME}_{workspace_id[:8]}"',
+        marker="own-file",
+        change=Swap('{$workspace}"', '{$workspace[:8]}"'),
         breaks=LATE,
     ),
     Control(
         name="answers leave by the first seat, and name no message",
-        file="agent/verbs.py",
-        line="given = self._completed(asked, seat, target, entry)",
-        by="seat = next(iter(self._seats)); "
-        'given = replace(self._completed(asked, seat, target, None), activity_id="", reply_handle="")',
+        marker="answer-by-its-seat",
+        change=Swap(
+            "$given = $completed($asked, $seat, $target, $)",
+            "$seat = next(iter(self._seats)); $given = replace($completed($asked, $seat, $target, "
+            'None), activity_id="", reply_handle="")',
+        ),
         breaks=ASTRAY,
     ),
     Control(
         name="answers to peers go to one of them, whoever asked",
-        file="edges/messages.py",
-        line="return self._writer.send(call.target.id, draft)",
-        by='return self._writer.send(vars(self).setdefault("peer", call.target.id) '
-        'if draft.text.startswith("re ") else call.target.id, draft)',
+        marker="send-target",
+        change=Swap(
+            "($id, $draft)", '(vars(self).setdefault("peer", $id) if $draft.text.startswith("re ") else $id, $draft)'
+        ),
         breaks=ASTRAY,
     ),
     Control(
         name="all mail is said to have come to one seat",
-        file="agent/membership.py",
-        line='messages = [message_of(row, self.id) for row in rows if row.get("id")]',
-        by='messages = [message_of(row, vars(self._inbox).setdefault("seat", self.id)) '
-        'for row in rows if row.get("id")]',
+        marker="receiving-seat",
+        change=Swap("($row, $id)", '($row, vars(self._inbox).setdefault("seat", $id))'),
         breaks=ELSEWHERE,
     ),
 )

@@ -4,6 +4,7 @@ The server, the agent and the commands are processes of their own (journeys.py);
 """
 
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.secrets.journeys import FOUND, Journeys
@@ -17,37 +18,32 @@ async def run(setting: Setting) -> Verdict:
 _CONTROLS = (
     Control(
         name="tokens are kept as they are",
-        file="ground/tokens.py",
-        line="return hashlib.sha256(token.encode()).hexdigest()",
-        by="return token",
+        marker="token-hash",
+        change=Swap("hashlib.sha256($token.encode()).hexdigest()", "$token"),
         breaks=FOUND,
     ),
     Control(
         name="the log takes out nothing",
-        file="ground/logs.py",
-        line='text = without_named(text, "[credential]")',
-        by="return text",
+        marker="log-redaction",
+        change=Swap("$text = $...", "return $text"),
         breaks=FOUND,
     ),
     Control(
         name="a login link carries its code where servers and proxies read it",
-        file="edges/sessions.py",
-        line='return Link(f"{self._public_url}/app/#login={code}", person.id, person.name, rfc3339(expires_at))',
-        by='return Link(f"{self._public_url}/app/?login={code}", person.id, person.name, rfc3339(expires_at))',
+        marker="login-code-in-fragment",
+        change=Swap("#login", "?login"),
         breaks=FOUND,
     ),
     Control(
         name="a hint shows nearly all",
-        file="ground/tokens.py",
-        line="return token[:15]",
-        by="return token",
+        marker="token-hint",
+        change=Swap("[:15]", ""),
         breaks=FOUND,
     ),
     Control(
         name="a refusal repeats what was sent",
-        file="edges/query.py",
-        line='raise InvalidField(reason=f"{name} must be a whole number of at least {least}")',
-        by='raise InvalidField(reason=f"{name} must be a whole number of at least {least}, not {found}")',
+        marker="integer-refusal",
+        change=Swap('{$least}"', '{$least}, not {found}"'),
         breaks=FOUND,
     ),
 )

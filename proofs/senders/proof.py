@@ -11,6 +11,7 @@ from proofs.crew.mistakes import MESSAGE_AGAIN
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import read_ledger
+from proofs.harness.mutations import Always, Swap
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import START_SECONDS, Proof, Setting
 from proofs.harness.verdicts import Verdict
@@ -141,59 +142,56 @@ _CONTROLS = (
     MESSAGE_AGAIN,
     Control(
         name="other words under an old id pass for the same",
-        file="messages/rules.py",
-        line="if kept_hash != hashed:",
-        by="if False:",
+        marker="dedupe-content-hash",
+        change=Always(False),
         breaks="no 409 where one is due",
     ),
     Control(
         name="the same again is taken for something else",
-        file="messages/rules.py",
-        line="if kept_hash != hashed:",
-        by="if kept_hash:",
+        marker="dedupe-content-hash",
+        change=Swap("!= $", ""),
         breaks="409 where none is due",
     ),
     Control(
         name="a repetition is given a receipt of its own",
-        file="messages/rules.py",
-        line="return Receipt(activity_id, context_id, created_at)",
-        by="return Receipt(activity_id[::-1], context_id, created_at)",
+        marker="repeated-receipt",
+        change=Swap("($id,", "($id[::-1],"),
         breaks="another first answer",
     ),
     Control(
         name="a claim is not noted",
-        file="messages/handing.py",
-        line="return WriteSet(rows, writes, told, rings, owed.then, facts=[*owed.facts])",
-        by="return WriteSet(rows)",
+        marker="claim-kept",
+        change=Swap("($rows, $...)", "($rows)"),
         breaks="handed twice under one attempt",
     ),
     Control(
         name="a cursor skips a row",
-        file="messages/handing.py",
-        line="return seq",
-        by="return seq + 1",
+        marker="cursor-row",
+        change=Swap("return $seq", "return $seq + 1"),
         breaks="never handed over",
     ),
     Control(
         name="of a large group some rows are left out",
-        file="store/sqlite.py",
-        line="self._writing.executemany(query.sql, [query.bind(params) for params in batch])",
-        by='self._writing.executemany(query.sql, map(query.bind, batch[: 8 if name == "insert_activity" else None]))',
+        marker="sqlite-batch",
+        change=Swap(
+            "[$bind($each) for $each in $batch]", 'map($bind, $batch[: 8 if name == "insert_activity" else None])'
+        ),
         breaks="accepted but missing",
     ),
     Control(
         name="a text loses its end where it is kept",
-        file="messages/rules.py",
-        line='params["metadata"] = _identity(draft)',
-        by='params["message"]["parts"], params["metadata"] = '
-        '[{**each, "text": each.get("text", "")[:-1]} for each in draft.message["parts"]], _identity(draft)',
+        marker="stored-text",
+        change=Swap(
+            '$params["metadata"] = $identity($draft)',
+            '$params["message"]["parts"], $params["metadata"] = [{**each, "text": each.get("text", '
+            '"")[:-1]} for each in $draft.message["parts"]], $identity($draft)',
+        ),
         breaks="altered",
     ),
     Control(
         name="what came of a push is not written",
-        file="messages/delivery.py",
-        line="return await self._pushing.settle(org_id, push, verdict, counts=counts)",
-        by="return",
+        marker="push-outcome",
+        change=Swap("return $...", "return"),
         breaks="unhandled at the end",
     ),
 )

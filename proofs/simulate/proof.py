@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict
 from proofs.simulate.reach import left_out, rare
@@ -137,74 +138,66 @@ def _verdict(found: list[Played], *, is_whole: bool) -> Verdict:
 _CONTROLS = (
     Control(
         name="who waits for mail listens to nobody",
-        file="messages/handing.py",
-        line="return await self._wakeups.until(log_key(workspace_id), look, wait) or []",
-        by='return await self._wakeups.until("nobody", look, wait) or []',
+        marker="mail-wait",
+        change=Swap("$($), ", '"nobody", '),
         breaks="woken late though no ring was lost",
     ),
     Control(
         name="a wait for mail is measured by the wall clock",
-        file="messages/handing.py",
-        line="return await self._wakeups.until(log_key(workspace_id), look, wait) or []",
-        by="return await self._wakeups.until(log_key(workspace_id), lambda over=self._clock.now() + round(wait * 1e6): "
-        'look() if self._clock.now() < over else __import__("asyncio").sleep(0, Look([])), wait) or []',
+        marker="mail-wait",
+        change=Swap(
+            ", $look, $wait)",
+            ", lambda over=self._clock.now() + round($wait * 1e6): $look() if self._clock.now() < "
+            'over else __import__("asyncio").sleep(0, Look([])), $wait)',
+        ),
         breaks="waits that ended early",
     ),
     Control(
         name="an answer goes out before the commit",
-        file="store/sqlite.py",
-        line='self._writing.execute("COMMIT")',
-        by='asyncio.get_running_loop().call_soon(self._writing.execute, "COMMIT")',
+        marker="sqlite-commit",
+        change=Swap('$execute("COMMIT")', 'asyncio.get_running_loop().call_soon($execute, "COMMIT")'),
         breaks="accepted but missing",
     ),
     Control(
         name="the same message is another one when it comes again",
-        file="messages/writer.py",
-        line="dedupe_key=draft.dedupe_key,",
-        by="dedupe_key=None,",
+        marker="inserted-dedupe-key",
+        change=Swap("dedupe_key=$,", "dedupe_key=None,"),
         breaks="twice in an inbox",
     ),
     Control(
         name="nobody looks after a delegation",
-        file="delegations/beginning.py",
-        line="writes.append(timer(DELEGATION, row.key, rules.due_of(row, now, self._limits)))",
-        by="pass",
+        marker="delegation-timer",
+        change=Remove(),
         breaks="open for ever",
     ),
     Control(
         name="delegations do not hear of answers",
-        file="server.py",
-        line='follow(facts.Answered, "delegations.answered", hearing.answered)',
-        by="pass",
+        marker="answer-closes-delegation",
+        change=Remove(),
         breaks="answered and yet not ended by it",
     ),
     Control(
         name="who took a receipt is thought to wait",
-        file="messages/askers.py",
-        line="return (yield from waited_for_until(message_id)) > self._clock.now()",
-        by="return (yield from waited_for_until(message_id)) >= 0",
+        marker="sender-waits",
+        change=Swap("> $()", ">= 0"),
         breaks="answers that did not come once",
     ),
     Control(
         name="an approval that was used can be used",
-        file="approvals/writer.py",
-        line="if found is Usable.USED:",
-        by="if False:",
+        marker="approval-used-check",
+        change=Always(False),
         breaks="approvals used twice",
     ),
     Control(
         name="what was said under a key is not recognised",
-        file="threads/writer.py",
-        line='turn = self._acts.turn(change, row.thread_id, texts, trigger="user", author=by, key=key)',
-        by='turn = self._acts.turn(change, row.thread_id, texts, trigger="user", author=by)',
+        marker="turn-key",
+        change=Swap(", $=$)", ")"),
         breaks="said to a thread and not there once",
     ),
     Control(
         name="chance is drawn, and not handed in",
-        file="messages/outcomes.py",
-        line="tries, bits = failures if counts else push.attempt, self._randomness.bits(turns.jitter_bits())",
-        by='tries, bits = failures if counts else push.attempt, int.from_bytes(__import__("os").urandom(2)) '
-        "% (1 << turns.jitter_bits())",
+        marker="jitter-source",
+        change=Swap(", $($bits())", ', int.from_bytes(__import__("os").urandom(2)) % (1 << $bits())'),
         breaks=ANOTHER,
     ),
 )

@@ -11,6 +11,7 @@ from molecule_core.ground.limits import Limits
 from proofs.crew.company import Seat
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Swap
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict
@@ -201,23 +202,20 @@ async def run(setting: Setting) -> Verdict:
 _CONTROLS = (
     Control(
         name="nobody looks who sleeps while it catches up",
-        file="edges/listeners.py",
-        line="return self.idle >= 2",
-        by="return False",
+        marker="idle-listener",
+        change=Swap("return $...", "return False"),
         breaks=AWAKE,
     ),
     Control(
         name="nobody counts what is unread",
-        file="edges/sinks.py",
-        line="return self._transport.get_write_buffer_size()",
-        by="return 0",
+        marker="unread-bytes",
+        change=Swap("return $...", "return 0"),
         breaks=GREW,
     ),
     Control(
         name="who nodded goes on where the others are",
-        file="edges/live.py",
-        line="await self.catch_up(listener)",
-        by="listener.live = True",
+        marker="catch-up-after-nod",
+        change=Swap("await $($listener)", "$listener.live = True"),
         breaks=SKIPPED,
     ),
 )

@@ -13,6 +13,7 @@ from proofs.crew.mistakes import MESSAGE_AGAIN
 from proofs.harness.caller import Caller
 from proofs.harness.controls import Control
 from proofs.harness.ledger import Ledger, read_ledger
+from proofs.harness.mutations import Swap
 from proofs.harness.serving import ADMIN_TOKEN, ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Figure, Verdict, gaps
@@ -251,9 +252,8 @@ async def run(setting: Setting) -> Verdict:
 _CONTROLS = (
     Control(
         name="what was answered is kept",
-        file="edges/protocol.py",
-        line="self._queue.popleft()",
-        by='vars(self.app).setdefault("kept", []).append(self._queue.popleft())',
+        marker="answered-dropped",
+        change=Swap("$popleft()", 'vars(self.app).setdefault("kept", []).append($popleft())'),
         breaks=GREW,
     ),
     MESSAGE_AGAIN,

@@ -6,6 +6,7 @@ fails once. Those of PostgreSQL: all connections are cut, and the server is stop
 
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.storage.asking import FAULTS
@@ -21,30 +22,26 @@ async def run(setting: Setting) -> Verdict:
 _CONTROLS = (
     Control(
         name="the answer leaves before the commit",
-        file="store/sqlite.py",
-        line="await self._to_disk()",
-        by="[each.settle() for each in group], await self._to_disk()",
+        marker="sqlite-settle-last",
+        change=Swap("await", "[each.settle() for each in group], await"),
         breaks="2xx without commit",
     ),
     Control(
         name="the journal is written in a transaction of its own",
-        file="store/sqlite.py",
-        line="at = self._clock.now()",
-        by='at = (self._writing.execute("COMMIT"), self._writing.execute("BEGIN"), self._clock.now())[-1]',
+        marker="sqlite-journal",
+        change=Swap("$now()", '(self._writing.execute("COMMIT"), self._writing.execute("BEGIN"), $now())[-1]'),
         breaks="half-done commands",
     ),
     Control(
         name="a store that failed once takes nothing more",
-        file="store/sqlite.py",
-        line="if self._writing.in_transaction:",
-        by="if self._queue.close() is None and self._writing.in_transaction:",
+        marker="sqlite-rollback",
+        change=Swap("if $open", "if self._queue.close() is None and $open"),
         breaks="not back within 5 s",
     ),
     Control(
         name="the numbers of a group that failed stay used",
-        file="store/sqlite.py",
-        line="self._numbers.clear()",
-        by="pass",
+        marker="sqlite-numbers",
+        change=Remove(),
         breaks="numbers missing",
     ),
 )
@@ -53,32 +50,32 @@ _CONTROLS = (
 _ON_POSTGRES = (
     Control(
         name="the answer leaves before the commit",
-        file="store/postgres.py",
-        line="changes = await self._in_transaction(connection, group)",
-        by="changes = (await self._in_transaction(connection, group), "
-        "[each.settle() for each in group], await asyncio.sleep(0.02))[0]",
+        marker="postgres-settle-last",
+        change=Swap(
+            "await $in($connection, $group)",
+            "(await $in($connection, $group), [each.settle() for each in $group], await asyncio.sleep(0.02))[0]",
+        ),
         breaks="2xx without commit",
     ),
     Control(
         name="the journal is written in a transaction of its own",
-        file="store/postgres.py",
-        line='await self._put(connection, "append_event", lines)',
-        by='await connection.execute("COMMIT; BEGIN"), await asyncio.sleep(0.02), '
-        'await self._put(connection, "append_event", lines)',
+        marker="postgres-journal",
+        change=Swap(
+            "await $put($connection,",
+            'await $connection.execute("COMMIT; BEGIN"), await asyncio.sleep(0.02), await $put($connection,',
+        ),
         breaks="half-done commands",
     ),
     Control(
         name="a connection that was lost is not made anew",
-        file="store/postgres.py",
-        line="if self._writing is None or self._writing.is_closed():",
-        by="if self._writing is None:",
+        marker="postgres-reconnect",
+        change=Swap(" or $()", ""),
         breaks="not back within 5 s",
     ),
     Control(
         name="the numbers of a group that failed stay used",
-        file="store/postgres.py",
-        line="self._numbers.clear()",
-        by="pass",
+        marker="postgres-numbers",
+        change=Remove(),
         breaks="numbers missing",
     ),
 )

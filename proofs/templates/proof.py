@@ -5,6 +5,7 @@ What is tried stands in scribes.py, which runs in a process of its own.
 
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 
@@ -14,55 +15,47 @@ async def run(setting: Setting) -> Verdict:
     return await in_a_child("proofs.templates.scribes", setting)
 
 
-_LANGUAGE, _RENDER = "instructions/language.py", "instructions/render.py"
 _CONTROLS = (
     Control(
         name="the parts of a template are not counted",
-        file=_LANGUAGE,
-        line="if self.nodes > self._most:",
-        by="if False:",
+        marker="template-nodes",
+        change=Always(False),
         breaks="known bombs and escapes accepted",
     ),
     Control(
         name="a loop may stand in another",
-        file=_LANGUAGE,
-        line="if self._loop:",
-        by="if False:",
+        marker="nested-loop",
+        change=Always(False),
         breaks="known bombs and escapes accepted",
     ),
     Control(
         name="the texts of a template are not counted together",
-        file="instructions/script.py",
-        line="if left_bytes < 0:",
-        by="if False:",
+        marker="template-bytes",
+        change=Always(False),
         breaks="known bombs and escapes accepted",
     ),
     Control(
         name="what a loop does is not counted",
-        file="instructions/script.py",
-        line="if self.steps < 0:",
-        by="if False:",
+        marker="template-steps",
+        change=Always(False),
         breaks="known bombs and escapes accepted",
     ),
     Control(
         name="what was said is not measured",
-        file=_RENDER,
-        line="if len(text) > self._roomy and self._too_long(text):",
-        by="if False:",
+        marker="text-length",
+        change=Always(False),
         breaks="words over the bound",
     ),
     Control(
         name="values are read as templates",
-        file=_RENDER,
-        line="""return "".join(pieces)""",
-        by="""return "".join(pieces).replace("{{ kind }}", facts.kind)""",
+        marker="values-not-parsed",
+        change=Swap('"".join($pieces)', '"".join($pieces).replace("{{ kind }}", facts.kind)'),
         breaks="values read as templates",
     ),
     Control(
         name="a condition of one message is remembered for all",
-        file=_RENDER,
-        line="key: Any = (facts.kind, facts.intent, facts.reminder, not a, not b, not c, not d, not e, not f)",
-        by="key: Any = (facts.kind, facts.intent, facts.reminder)",
+        marker="render-cache-key",
+        change=Swap(", not $...)", ")"),
         breaks="words that differ from those made anew",
     ),
 )

@@ -12,6 +12,7 @@ import asyncpg
 
 from molecule_core.store.backup import fault_of
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Swap
 from proofs.harness.settings import START_SECONDS, Proof, Setting
 from proofs.harness.verdicts import Verdict
 from proofs.upgrade.opening import TRY_AGAIN
@@ -220,18 +221,16 @@ PROOF = Proof(
         "sqlite": (
             Control(
                 name="each statement of a migration for itself",
-                file="store/sqlite.py",
-                line="with self._writing as together:",
-                by="if together := self._writing:",
+                marker="sqlite-migration",
+                change=Swap("with $connection as $together", "if $together := $connection"),
                 breaks="did not open",
             ),
         ),
         "postgres": (
             Control(
                 name="each step of a migration for itself",
-                file="store/postgres.py",
-                line="await connection.execute(step)",
-                by='await connection.execute(step + "; COMMIT; BEGIN")',
+                marker="postgres-migration-step",
+                change=Swap("($step)", '($step + "; COMMIT; BEGIN")'),
                 breaks="did not open",
             ),
         ),

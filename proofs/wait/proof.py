@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from proofs.harness.children import in_a_child
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Always, Remove, Swap
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
 
@@ -22,80 +23,70 @@ async def run(setting: Setting) -> Verdict:
         return await in_a_child("proofs.wait.waiters", replace(setting, folder=Path(name)))
 
 
-_WAITING = "threads/waiting.py"
 _CONTROLS = (
     Control(
         name="who waits looks first and listens then",
-        file=_WAITING,
-        line="is_over = await held(self._wakeups, _keys(thread, call), lambda: self._look(thread, begun), seconds)",
-        # Between the two others have their turn; the first look behind it sees nothing.
-        by="is_over = (await self._look(thread, begun)).found or any("
-        '[await __import__("asyncio").sleep(0) for _ in range(9)]'
-        ") or await held(self._wakeups, _keys(thread, call), lambda first=[None]: self._look(thread, begun) "
-        'if not first else __import__("asyncio").sleep(0, Look(first.pop())), seconds)',
+        marker="wait-registers-first",
+        change=Swap(
+            "= await $held($keys..., lambda: $look($args...), $seconds)",
+            '= (await $look($args)).found or any([await __import__("asyncio").sleep(0) for _ in '
+            "range(9)]) or await $held($keys, lambda first=[None]: $look($args) if not first else "
+            '__import__("asyncio").sleep(0, Look(first.pop())), $seconds)',
+        ),
         breaks="lost wake-ups",
     ),
     Control(
         name="who waits listens to nobody",
-        file=_WAITING,
-        line="return [thread_key(each) for each in (thread.thread_id, *call.receiver_thread_ids)]",
-        by="return []",
+        marker="wait-keys",
+        change=Swap("return $...", "return []"),
         breaks="lost wake-ups",
     ),
     Control(
         name="the user's word ends no wait",
-        file=_WAITING,
-        line="if own is None or call.call_id not in own.waiting or own.heard > begun.since:",
-        by="if own is None or call.call_id not in own.waiting:",
+        marker="user-word-ends-wait",
+        change=Swap(" or $ > $", ""),
         breaks="lost wake-ups",
     ),
     Control(
         name="nobody keeps which ends were told",
-        file=_WAITING,
-        line='change.write("keep_thread_report", {"thread_id": row.thread_id, **report})',
-        by="pass",
+        marker="thread-report",
+        change=Remove(),
         breaks="ends that were none, or told before",
     ),
     Control(
         name="the first end is enough for all",
-        file="threads/rules.py",
-        line='return Waited(states, bool(targets) and (done == len(targets) or (mode == "any" and done > 0)))',
-        by="return Waited(states, done > 0)",
+        marker="waited-ends",
+        change=Swap('bool($) and ($... or ($ == "any" and $done > 0))', "$done > 0"),
         breaks="ended for nothing",
     ),
     Control(
         name="a lost source is no error",
-        file=_WAITING,
-        line="refusal = None if lost is None else SourceLost(target=lost.thread_id, outcome=lost.outcome)",
-        by="refusal = None",
+        marker="source-lost-error",
+        change=Always(True),
         breaks="lost sources told as no error",
     ),
     Control(
         name="who is gone is taken for one at work",
-        file="threads/rules.py",
-        line='outcome: Outcome = "source_lost" if each in known else "unknown"',
-        by='outcome: Outcome = "timed_out"',
+        marker="source-lost",
+        change=Swap("= $...", '= "timed_out"'),
         breaks="lost sources not named",
     ),
     Control(
         name="who was closed has come to its end",
-        file="threads/fold.py",
-        line='"end_status": "shutdown",',
-        by='"end_status": "completed",',
+        marker="closed-end-status",
+        change=Swap('"end_status": "shutdown"', '"end_status": "completed"'),
         breaks="ends told as another end",
     ),
     Control(
         name="bells are rung half a second late",
-        file="store/wakeups.py",
-        line="slot = math.ceil((self._clock.monotonic() + seconds) * _SLOTS_A_SECOND)",
-        by="slot = math.ceil((self._clock.monotonic() + seconds) * _SLOTS_A_SECOND) + 5",
+        marker="alarm-slot",
+        change=Swap("* $slots)", "* $slots) + 5"),
         breaks="open 100 ms behind the deadline",
     ),
     Control(
         name="a wait lasts no longer than a request",
-        file=_WAITING,
-        line="is_late = self._left(thread, call) <= 0",
-        by="is_late = True",
+        marker="wait-deadline",
+        change=Swap("= $... <= 0", "= True"),
         breaks="ended before the deadline",
     ),
 )

@@ -15,6 +15,7 @@ from proofs.crew.judging import judge_all, patience
 from proofs.crew.mistakes import POSTGRES_ANSWERS_FIRST, STALE_ACK
 from proofs.crew.nouns import LIMITS, Nouns
 from proofs.harness.controls import Control
+from proofs.harness.mutations import Swap
 from proofs.harness.serving import ServerProcess
 from proofs.harness.settings import Proof, Setting
 from proofs.harness.verdicts import Verdict
@@ -178,17 +179,18 @@ PROOF = Proof(
         "postgres": (
             Control(
                 name="no lock: processes decide on one inbox side by side",
-                file="store/postgres.py",
-                line='''_BEGIN = "BEGIN; SELECT pg_advisory_xact_lock(n) FROM unnest('{...}'::bigint[]) AS n"''',
-                by='''_BEGIN = "BEGIN; SELECT n FROM unnest('{...}'::bigint[]) AS n"''',
+                marker="org-lock",
+                change=Swap("pg_advisory_xact_lock(n)", "n"),
                 breaks="handed twice under one attempt",
             ),
             STALE_ACK,
             Control(
                 name="a lease protects nothing",
-                file="messages/queries.sql",
-                line="AND (h.seq IS NULL OR (h.acked_at IS NULL AND h.lease_until <= :now))",
-                by="AND (h.seq IS NULL OR h.acked_at IS NULL OR h.lease_until <= :now)",
+                marker="claimable",
+                change=Swap(
+                    "(h.seq IS NULL OR (h.acked_at IS NULL AND h.lease_until <= :now))",
+                    "(h.seq IS NULL OR h.acked_at IS NULL OR h.lease_until <= :now)",
+                ),
                 breaks="handed on while it was held",
             ),
             POSTGRES_ANSWERS_FIRST,

@@ -18,7 +18,7 @@ from tests.journeys.seats import beat, remove
 from tests.journeys.stories import NO_SWEEP, UNSEEN, Story, differences, read, snapshot_of, told_story
 from tests.requirements import requirement
 from tests.running import Running, running
-from tests.store.changed import changed
+from tests.store.changed import WITHOUT_EVENT, changed
 
 
 def members(shape: type[Any]) -> set[str]:
@@ -148,8 +148,7 @@ async def test_a_change_that_is_not_journaled_is_noticed(
     engine: Engine, place: str, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: the product with one event left out."""
-    line = "wanted)\n                events.append("
-    planted = changed(org_writer, (line, line.replace("events.append(", "str(")))
+    planted = changed(org_writer, WITHOUT_EVENT)
     monkeypatch.setattr("molecule_core.server.OrgWriter", planted.OrgWriter)
     async with running(engine, place, tmp_path, clock=clock, limits=NO_SWEEP) as server:
         story, end, events = await told_story(server, clock, 4)

@@ -1,47 +1,189 @@
-"""What the proofs stand on: a control replaces one line that is really there, and the judges can count."""
+"""What the proofs stand on: a control changes one statement that is really there, and the judges can count."""
 
+import asyncio
+import builtins
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from proofs.harness.controls import PACKAGE, Control, plant, replaced
+from proofs.harness.controls import Control, plant
+from proofs.harness.mutations import (
+    PACKAGE,
+    Always,
+    Change,
+    Mutation,
+    Remove,
+    Swap,
+    markers,
+    mutate,
+    mutated_text,
+    sources,
+)
 from proofs.harness.pages import record, render
 from proofs.harness.verdicts import Verdict, descents, gaps
 from proofs.main import PAGE, PROOFS
+from tests.store.changed import MUTATIONS
 
 CONTROLS = sorted(
     {each for proof in PROOFS.values() for controls in proof.controls.values() for each in controls},
     key=lambda control: control.name,
 )
+# Those of the tests too, and none twice.
+EVERY = list({(each.marker, each.change): each for each in (*CONTROLS, *MUTATIONS)}.values())
+OF_LIBRARIES = {
+    *dir(builtins),
+    *dir(asyncio),
+    *dir(int),
+    *(
+        "copyfile",
+        "urandom",
+        "call_soon",
+        "call_later",
+        "setdefault",
+        "startswith",
+        "encode",
+        "decode",
+        "throw",
+        "pop",
+        "textContent",
+        "innerHTML",
+    ),
+}
 
 
-@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
-def test_a_control_replaces_exactly_one_line_of_the_package(control: Control) -> None:
-    text = (PACKAGE / control.file).read_text(encoding="utf-8")
-
-    before, after = text.splitlines(), replaced(control, text).splitlines()
-    place = next(number for number, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
-    assert before[place].strip() == control.line
-    assert after[place].strip() == control.by.split("\n")[0]
-    assert before[place + 1 :] == after[place + 1 + control.by.count("\n") :], "other lines are as they were"
+def test_each_marker_is_in_the_package_once_and_has_a_control() -> None:
+    wanted = {each.marker for each in EVERY if mutate(each).file.suffix == ".py"}
+    assert sorted(markers()) == sorted(wanted)
 
 
-def test_a_planted_package_differs_from_the_product_in_that_line_alone(tmp_path: Path) -> None:
+def test_each_control_changes_its_file_into_one_that_compiles_and_knows_its_names(tmp_path: Path) -> None:
+    for number, each in enumerate(EVERY):
+        mutated = mutate(each)
+        assert mutated.text != (PACKAGE / mutated.file).read_text(encoding="utf-8"), each
+        if mutated.file.suffix == ".py":
+            compile(mutated.text, each.marker, "exec")
+            (tmp_path / f"{each.marker}_{number}.py").write_text(mutated.text, encoding="utf-8")
+    assert undefined_names(tmp_path) == ""
+
+
+def undefined_names(folder: Path) -> str:
+    """Return what ruff finds of names that nothing defines, in all files of a folder."""
+    options = ["--isolated", "--no-cache", "--quiet", "--target-version=py311", "--output-format=concise"]
+    command = [str(Path(sys.executable).with_name("ruff")), "check", *options, "--select=F821", str(folder)]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
+
+
+def test_a_name_that_nothing_defines_is_found(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("print(nowhere)\n", encoding="utf-8")
+    assert "nowhere" in undefined_names(tmp_path)
+
+
+def test_words_that_changes_bring_in_are_words_of_the_package_or_of_a_library() -> None:
+    """An attribute that is renamed in the package, and not in the control, would break something else than it says."""
+    known = words("\n".join(sources().values())) | OF_LIBRARIES
+    unknown = {each.marker: words(each.change.new) - known for each in EVERY if isinstance(each.change, Swap)}
+    assert {marker: found for marker, found in unknown.items() if found} == {}
+
+
+def words(text: str) -> set[str]:
+    """Return what is written before a parenthesis or behind a point, where it may be the name of an attribute."""
+    return set(re.findall(r"(?<=\.)[A-Za-z_]\w*|(?<![\w$])[A-Za-z_]\w*(?=\()", text))
+
+
+def test_a_planted_package_differs_from_the_product_in_that_file_alone(tmp_path: Path) -> None:
     control = CONTROLS[0]
 
     planted = plant(control, tmp_path) / PACKAGE.name
 
     files = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    changed = [str(file) for file in files if (PACKAGE / file).read_bytes() != (planted / file).read_bytes()]
-    assert changed == [control.file]
+    changed = [file for file in files if (PACKAGE / file).read_bytes() != (planted / file).read_bytes()]
+    assert changed == [mutate(control).file]
 
 
-@pytest.mark.parametrize("line", ["there is no such line", "try:"])
-def test_a_control_whose_line_is_not_there_once_is_refused(line: str, tmp_path: Path) -> None:
-    control = Control(name="x", file="store/sqlite.py", line=line, by="pass", breaks="lost")
-    with pytest.raises(ValueError, match="not once"):
+def test_a_control_without_its_marker_is_refused(tmp_path: Path) -> None:
+    control = Control(name="x", marker="there-is-none", change=Remove(), breaks="lost")
+    with pytest.raises(ValueError, match="0 times, not once"):
         plant(control, tmp_path)
+
+
+SOURCE = """
+@cached  # control: decorated
+def answer(
+    rows,
+    most: str = "FULL",  # control: most
+):
+    # control: above
+    found = one.key(rows, 1) or none
+    if (
+        rows < most  # control: if
+    ):
+        return found if rows else None  # control: inner
+    elif found is one.OTHER:  # control: elif
+        pass
+    for row in rows:  # control: for
+        row.put(
+            "a",  # <
+            {"b": row.b},  # control: many
+        )
+    try:
+        return [each for each in rows if each]  # control: listed
+    except RecursionError:  # control: except
+        pass  # é; control: none
+"""
+
+
+@pytest.mark.parametrize(
+    ("marker", "change", "before", "after"),
+    [
+        ("decorated", Swap("@cached", "@property"), "@cached", "@property"),
+        ("most", Swap('"FULL"', '"OFF"'), '"FULL"', '"OFF"'),
+        ("above", Remove(), "found = one.key(rows, 1) or none", "pass"),
+        (
+            "above",
+            Swap("$key($rows, $...) or ", "$rows or $key or"),
+            "one.key(rows, 1) or none",
+            "rows or one.key or none",
+        ),
+        ("if", Always(False), "rows < most", "False"),
+        ("if", Swap("<", ">"), "rows < most", "rows > most"),
+        ("inner", Always(True), "found if rows else", "found if True else"),
+        ("elif", Always(False), "found is one.OTHER", "False"),
+        ("elif", Swap("$found is $", "not $found"), "found is one.OTHER", "not found"),
+        ("for", Swap("in $rows", "in [*$rows]"), "in rows:", "in [*rows]:"),
+        ("many", Remove(), SOURCE[SOURCE.index("row.put") : SOURCE.index("    try")].rstrip(), "pass"),
+        (
+            "many",
+            Swap('put("a", {"$": $b})', "put($b)"),
+            SOURCE[SOURCE.index("put(") : SOURCE.index("    try")].rstrip(),
+            "put(row.b)",
+        ),
+        ("listed", Always(True), "in rows if each", "in rows if True"),
+        ("except", Swap("RecursionError", "ZeroDivisionError"), "RecursionError", "ZeroDivisionError"),
+    ],
+)
+def test_a_change_is_made_in_the_marked_statement(marker: str, change: Change, before: str, after: str) -> None:
+    assert SOURCE.count(before) == 1
+    assert mutated_text(SOURCE, Mutation(marker=marker, change=change)) == SOURCE.replace(before, after)
+
+
+@pytest.mark.parametrize(
+    ("marker", "change"),
+    [
+        ("none", Remove()),
+        ("above", Always(True)),
+        ("for", Always(True)),
+        ("for", Swap("return", "yield")),
+        ("inner", Swap("$", "x")),
+        ("many", Swap("<", ">")),
+    ],
+)
+def test_a_change_that_has_not_exactly_one_place_is_refused(marker: str, change: Change) -> None:
+    with pytest.raises(ValueError, match=r"not one|not once"):
+        mutated_text(SOURCE, Mutation(marker=marker, change=change))
 
 
 def test_gaps_counts_what_is_missing_and_what_is_doubled() -> None:

@@ -17,7 +17,7 @@ from tests.clocks import FakeClock, settle
 from tests.engines import Engine, new_database
 from tests.requirements import requirement
 from tests.store.bench import Bench, bench_on, event, note, numbered, refuse, write
-from tests.store.changed import changed
+from tests.store.changed import WITHOUT_LOCK, changed
 from tests.waits import IN_PROCESS_SECONDS
 
 ORG = "org"
@@ -198,7 +198,7 @@ async def test_without_the_lock_of_the_organisation_the_same_writers_get_in_each
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control of the two tests above: the product, but for its lock."""
-    unlocked = changed(postgres_module, ("SELECT pg_advisory_xact_lock(n) FROM", "SELECT n FROM"))
+    unlocked = changed(postgres_module, WITHOUT_LOCK)
     monkeypatch.setattr("tests.engines.PostgresStore", unlocked.PostgresStore)
     place = await new_database(postgres)
     async with (

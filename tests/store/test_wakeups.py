@@ -12,7 +12,7 @@ from molecule_core.store import wakeups as wakeups_module
 from molecule_core.store.wakeups import Look, Wakeups
 from tests.clocks import FakeClock, settle
 from tests.requirements import requirement
-from tests.store.changed import changed
+from tests.store.changed import EARLY_RING_FORGOTTEN, REGISTERED_LATE, changed
 from tests.waits import IN_PROCESS_SECONDS
 
 LONG = 1_000_000.0
@@ -105,9 +105,7 @@ def test_no_order_of_events_makes_a_waiter_miss_what_it_waits_for() -> None:
 
 def test_whoever_looks_before_registering_misses_what_comes_between() -> None:
     """A control of the test above."""
-    register = "        self._register(keys, bell)\n"
-    look = "                looked = await look()\n"
-    late = changed(wakeups_module, (register, ""), (look, look + "        " + register))
+    late = changed(wakeups_module, *REGISTERED_LATE)
     lost, close_calls = play(late)
     assert lost > 0
     assert close_calls > SEEDS
@@ -115,7 +113,7 @@ def test_whoever_looks_before_registering_misses_what_comes_between() -> None:
 
 def test_a_bell_that_forgets_an_early_ring_misses_it() -> None:
     """Another control: the ring came while the waiter was looking, not sleeping."""
-    forgetful = changed(wakeups_module, ("        self._rung = True\n", ""))
+    forgetful = changed(wakeups_module, EARLY_RING_FORGOTTEN)
     lost, close_calls = play(forgetful)
     assert lost > 0
     assert close_calls > SEEDS
